@@ -1,0 +1,112 @@
+"""The markers of one protocol, laid out for scanning: what is looked for in a thought, and what in an answer.
+
+A marker that is one token of the vocabulary is known by its id, and the same characters in other tokens are text.
+Such a marker travels through the scanned text as one lone surrogate, which decoded text never holds, so that a
+thought is one string with everything in order. This module knows nothing of states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..protocols.config import ReasoningConfig, ToolCallFormat
+from .calls import CallGrammar
+from .scan import Scanner
+from .stop import Marker
+
+Kind: TypeAlias = Literal["start", "end", "frame_start", "frame_end", "end_of_turn", "dropped", "call"]
+_FIRST_SURROGATE = 0xD800
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A marker as it is found: `free` means that it counts wherever it stands."""
+
+    kind: Kind
+    text: str
+    free: bool
+    by_id: bool
+
+
+class Marks:
+    """Everything that an emitter looks for.
+
+    Args:
+        config: the thoughts' markers; None where only calls are looked for.
+        calls: the calls' markers; None where tool syntax is text.
+        by_id: the markers' texts that are recognised by token id.
+    """
+
+    def __init__(
+        self, config: ReasoningConfig | None, calls: ToolCallFormat | None, by_id: Collection[str] = ()
+    ) -> None:
+        self._surrogates: dict[str, str] = {}
+        self._by_id = frozenset(by_id)
+        self.in_answer: dict[str, Mark] = {}
+        self.in_thought: dict[str, Mark] = {}
+        self.frame_starts = frozenset(frame.start for frame in config.answer_frames) if config else frozenset()
+        self.ignore_case = bool(config and config.ignore_case)
+        if config:
+            self._add_config(config)
+        if calls:
+            for opener in calls.openers:
+                mark = self._mark("call", opener, free=True)
+                self.in_answer.setdefault(mark[0], mark[1])
+                if config and config.calls_in_reasoning != "never":
+                    self.in_thought.setdefault(mark[0], mark[1])
+        self.answer = Scanner(self.in_answer, ignore_case=self.ignore_case)
+        self.thought = Scanner(self.in_thought, ignore_case=self.ignore_case)
+        self.answer_calls = self.thought_calls = None
+        if calls:
+            closers = [self._pattern(closer) for closer in calls.closers]
+            ends = [pattern for pattern, mark in self.in_answer.items() if mark.kind == "end_of_turn"]
+            aborts = [pattern for pattern, mark in self.in_thought.items() if mark.kind == "end"]
+            self.answer_calls = CallGrammar(calls, closers, ends)
+            late = config is not None and config.calls_in_reasoning == "late"
+            self.thought_calls = CallGrammar(calls, closers, ends, aborts if late else ())
+        self.tracks_lines = bool(config and config.anchor == "line") and any(
+            mark.kind == "start" and not mark.free for mark in self.in_answer.values()
+        )
+        self._expand = {ord(surrogate): text for text, surrogate in self._surrogates.items()}
+        self._surrogate = re.compile("[" + "".join(self._surrogates.values()) + "]") if self._surrogates else None
+
+    def encode(self, piece: str | Marker) -> str:
+        """A piece as it stands in the scanned text."""
+        if isinstance(piece, Marker):
+            return self._surrogates.get(piece.text, piece.text)
+        return piece
+
+    def decode(self, text: str) -> str:
+        """Scanned text as it was written."""
+        if self._surrogate is None or self._surrogate.search(text) is None:
+            return text
+        return text.translate(self._expand)
+
+    def _add_config(self, config: ReasoningConfig) -> None:
+        for kind, texts in (
+            ("start", config.starts),
+            ("end", config.ends),
+            ("end_of_turn", config.end_of_turn),
+            ("dropped", config.dropped),
+        ):
+            for text in texts:
+                free = config.never_prose or kind in ("end_of_turn", "dropped")
+                pattern, mark = self._mark(kind, text, free=free)  # type: ignore[arg-type]
+                self.in_answer[pattern] = mark
+                self.in_thought[pattern] = mark
+        for frame in config.answer_frames:
+            for kind, text in (("frame_start", frame.start), ("frame_end", frame.end)):
+                pattern, mark = self._mark(kind, text, free=frame.never_prose)  # type: ignore[arg-type]
+                self.in_answer[pattern] = mark
+
+    def _mark(self, kind: Kind, text: str, *, free: bool) -> tuple[str, Mark]:
+        by_id = text in self._by_id
+        return self._pattern(text), Mark(kind, text, free or by_id, by_id)
+
+    def _pattern(self, text: str) -> str:
+        if text not in self._by_id:
+            return text
+        return self._surrogates.setdefault(text, chr(_FIRST_SURROGATE + len(self._surrogates)))

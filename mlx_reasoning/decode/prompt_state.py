@@ -1,0 +1,117 @@
+"""Where the first generated character stands, read from the end of the prompt: one rule, for text and for ids.
+
+The prompt's last assistant turn goes through the splitter itself, so that an opener counts just where it would have
+counted had the model written it. Earlier turns, users' texts and tool results are never looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from ..protocols.config import ModelProfile, ReasoningConfig, StartState
+from ..protocols.families import family
+from .marks import Marks
+from .reasoning import ReasoningEventEmitter
+from .stop import Marker
+
+ReasoningProtocol: TypeAlias = "ModelProfile | ReasoningConfig | str | None"
+
+
+def start_state(
+    tail: str | Sequence[int], protocol: ReasoningProtocol, *, tokenizer: Any = None
+) -> StartState:
+    """The state after a prompt, or after the end of one.
+
+    Args:
+        tail: the prompt as text or ids; all of it, or what stands from the last assistant header on.
+        protocol: a family's name, a profile, or the markers alone.
+        tokenizer: needed for ids.
+
+    Raises:
+        ValueError: ids without a tokenizer.
+        UnknownFamilyError: there is no such family.
+    """
+    config, header = _resolve(protocol)
+    if config is None:
+        return StartState.outside
+    if isinstance(tail, str):
+        return _from_text(tail, config, header)
+    if tokenizer is None:
+        raise ValueError("to read ids, pass tokenizer=")
+    return _from_ids(list(tail), config, header, tokenizer)
+
+
+def prompt_ends_inside_reasoning(
+    tail: str | Sequence[int], protocol: ReasoningProtocol, *, tokenizer: Any = None
+) -> bool:
+    """Whether the first generated character belongs to a thought; see `start_state`."""
+    return start_state(tail, protocol, tokenizer=tokenizer) is not StartState.outside
+
+
+def _resolve(protocol: ReasoningProtocol) -> tuple[ReasoningConfig | None, str | None]:
+    if isinstance(protocol, str):
+        protocol = family(protocol)
+    if isinstance(protocol, ModelProfile):
+        return protocol.reasoning, protocol.turn_header
+    return protocol, None
+
+
+def _from_text(text: str, config: ReasoningConfig, header: str | None) -> StartState:
+    before, found, tail = text.rpartition(header) if header else ("", "", text)
+    if not found:
+        return _last_visible(text, config)
+    return _after(config, Marks(config, None), [tail])
+
+
+def _last_visible(text: str, config: ReasoningConfig) -> StartState:
+    """Without a header to bound the turn: inside where an opener is the last visible thing."""
+    openers = "|".join(map(re.escape, config.starts)) or "(?!)"
+    labels = "|".join(map(re.escape, config.channel.reasoning_labels)) if config.channel else ""
+    pattern = rf"(?:{openers})(?:{labels})\s*\Z" if labels else rf"(?:{openers})\s*\Z"
+    if config.start_delimiter is None:
+        return StartState.outside if config.end_delimiter in text else StartState.inside
+    return StartState.inside if re.search(pattern, text) else StartState.outside
+
+
+def _from_ids(ids: list[int], config: ReasoningConfig, header: str | None, tokenizer: Any) -> StartState:
+    tail = _after_header(ids, header, tokenizer)
+    if tail is None:
+        return _from_text(tokenizer.decode(ids, skip_special_tokens=False), config, header)
+    vocabulary = tokenizer.get_vocab()
+    texts = {*config.starts, *config.ends, *config.end_of_turn} if config.detection != "text" else set()
+    markers = {vocabulary[text]: text for text in texts if text in vocabulary}
+    pieces: list[str | Marker] = []
+    run: list[int] = []
+    for token in [*tail, None]:
+        if token is None or token in markers:
+            if run:
+                pieces.append(tokenizer.decode(run, skip_special_tokens=False))
+                run = []
+            if token is not None:
+                pieces.append(Marker(markers[token]))
+        else:
+            run.append(token)
+    return _after(config, Marks(config, None, set(markers.values())), pieces)
+
+
+def _after_header(ids: list[int], header: str | None, tokenizer: Any) -> list[int] | None:
+    """The ids behind the last assistant header, if the header is there as the tokenizer spells it."""
+    if not header:
+        return None
+    wanted = list(tokenizer.encode(header, add_special_tokens=False))
+    for at in range(len(ids) - len(wanted), -1, -1):
+        if ids[at : at + len(wanted)] == wanted:
+            return ids[at + len(wanted) :]
+    return None
+
+
+def _after(config: ReasoningConfig, marks: Marks, pieces: Sequence[str | Marker]) -> StartState:
+    start = StartState.inside if config.start_delimiter is None else StartState.outside
+    emitter = ReasoningEventEmitter(config, start, marks=marks)
+    for piece in pieces:
+        emitter.push(piece)
+    if not emitter.inside_reasoning:
+        return StartState.outside
+    return StartState.continued if emitter.spoken else StartState.inside

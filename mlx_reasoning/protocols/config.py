@@ -1,0 +1,245 @@
+"""The types that describe a family: data, and the few decisions that follow from the data alone.
+
+Nothing here reads a file, a template or a model; `families.py` holds the rows and `resolve.py` chooses one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from ..errors import ReasoningControlError
+
+Detection: TypeAlias = Literal["auto", "token", "text"]
+Anchor: TypeAlias = Literal["line", "start", "anywhere"]
+CallsInReasoning: TypeAlias = Literal["late", "never", "always"]
+History: TypeAlias = Literal["strip", "loop", "keep"]
+Effort: TypeAlias = str
+
+
+class StartState(Enum):
+    """Where the first generated character stands.
+
+    `continued` is inside a thought of which the prompt already holds visible text.
+    """
+
+    outside = "outside"
+    inside = "inside"
+    continued = "continued"
+
+    @classmethod
+    def of(cls, value: StartState | bool) -> StartState:
+        """A bool is taken for `inside` and `outside`."""
+        if isinstance(value, StartState):
+            return value
+        return cls.inside if value else cls.outside
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningChannel:
+    """Labels that follow an opener and say what the channel holds. They are metadata, never emitted."""
+
+    gemma4: ClassVar[ReasoningChannel]
+
+    reasoning_labels: tuple[str, ...] = ()
+    response_labels: tuple[str, ...] = ()
+    longest_label: int = 64
+
+
+ReasoningChannel.gemma4 = ReasoningChannel(reasoning_labels=("thought",), response_labels=("content",))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFrame:
+    """A pair of markers around the answer. A word-like one opens only first or after a closer."""
+
+    start: str
+    end: str
+    never_prose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningConfig:
+    """How one family marks its thoughts.
+
+    Args:
+        start_delimiter: the opener; None where the family has none and starts inside.
+        end_delimiter: the closer.
+        other_starts, other_ends: spellings seen beside the first.
+        never_prose: the markers are never written as prose, so that they count anywhere in a text.
+        ignore_case: word-like tags are found in any ASCII case (the gateway does this).
+        channel: labels after the opener.
+        answer_frames: pairs of markers around the answer.
+        end_of_turn: strings that end a turn, where they arrive as text.
+        dropped: markers that say nothing about routing and are swallowed wherever they stand.
+        detection: by token id where the marker is one token ("auto"), always ("token"), or never ("text").
+        anchor: where a word-like opener opens in a text: first, after a closer or at column 0 outside a code
+            fence ("line"); only first or after a closer ("start"); "anywhere".
+        calls_in_reasoning: a call opener in a thought is decided late, never counts, or always does.
+    """
+
+    start_delimiter: str | None
+    end_delimiter: str
+    other_starts: tuple[str, ...] = ()
+    other_ends: tuple[str, ...] = ()
+    never_prose: bool = False
+    ignore_case: bool = False
+    channel: ReasoningChannel | None = None
+    answer_frames: tuple[AnswerFrame, ...] = ()
+    end_of_turn: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    detection: Detection = "auto"
+    anchor: Anchor = "line"
+    calls_in_reasoning: CallsInReasoning = "late"
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return ((self.start_delimiter,) if self.start_delimiter else ()) + self.other_starts
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        return (self.end_delimiter, *self.other_ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A pair around a string or value of a call; nothing inside it is a marker."""
+
+    start: str
+    end: str
+    escape: bool = False
+
+
+JSON_QUOTES = (Quote('"', '"', escape=True),)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallFormat:
+    """How one family writes a call.
+
+    Args:
+        parser: the name of the parser of the payload, see `decode/tool_parsers.py`.
+        opener, closer: what stands around a call or a section of calls; an empty closer means that the call
+            ends with its JSON value.
+        other_openers, other_closers: spellings seen beside the first.
+        shape: what must follow the opener (after white space), or "identifier" (directly, and then a newline
+            or `<`); empty where the opener alone is enough.
+        quotes: pairs whose insides are payload.
+        whole_ends: what a call without its closer must end with to be taken as complete; empty where the parser
+            itself refuses half a call.
+    """
+
+    parser: str
+    opener: str
+    closer: str
+    other_openers: tuple[str, ...] = ()
+    other_closers: tuple[str, ...] = ()
+    shape: tuple[str, ...] | Literal["identifier"] = ()
+    quotes: tuple[Quote, ...] = JSON_QUOTES
+    whole_ends: tuple[str, ...] = ()
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        return (self.opener, *self.other_openers)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        return ((self.closer,) if self.closer else ()) + self.other_closers
+
+
+@dataclass(frozen=True, slots=True)
+class PromptStrategy:
+    """How a family's template is asked for a thought.
+
+    Args:
+        switch: the template argument that turns thinking on and off; None where there is none.
+        on, off: its values.
+        default: what happens with no argument: True, False, or None where the model decides.
+        can_disable: whether a thought can be switched off at all.
+        effort: the template argument that takes an effort; None where there is only a switch.
+        efforts: its values, weakest first.
+    """
+
+    switch: str | None = None
+    on: Any = True
+    off: Any = False
+    default: bool | None = None
+    can_disable: bool = True
+    effort: str | None = None
+    efforts: tuple[str, ...] = ()
+
+    def arguments(self, thinking: bool | None, effort: Effort | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The template arguments for a wish, and notes on what was taken for what.
+
+        Raises:
+            ReasoningControlError: the family cannot do it.
+        """
+        arguments: dict[str, Any] = {}
+        notes: tuple[str, ...] = ()
+        if effort == "none":
+            effort, thinking = None, False if thinking is None else thinking
+        if effort is not None:
+            if thinking is False:
+                raise ReasoningControlError("thinking=False and an effort contradict each other: give one of them")
+            if self.effort is not None:
+                if effort not in self.efforts:
+                    raise ReasoningControlError(f"no effort {effort!r} here: choose one of {', '.join(self.efforts)}")
+                arguments[self.effort] = effort
+            elif self.switch is not None or self.default:
+                thinking = True
+                notes = (f"this family has no efforts, only a switch: effort {effort!r} was taken as thinking on",)
+            else:
+                raise ReasoningControlError("this model does not think, so it has no effort to set")
+        if thinking is not None:
+            arguments |= self._switched(thinking)
+        return arguments, notes
+
+    def _switched(self, thinking: bool) -> dict[str, Any]:
+        if self.switch is not None and (thinking or self.can_disable):
+            return {self.switch: self.on if thinking else self.off}
+        if thinking and self.default:
+            return {}
+        if not thinking and self.default is False:
+            return {}
+        word = "on" if thinking else "off"
+        raise ReasoningControlError(f"this model's template cannot switch thinking {word}: leave `thinking` unset")
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetTransition:
+    """The text with which a family is told that its thinking time is over; it ends with the closer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """Everything that is known about a family, or about one loaded model.
+
+    Args:
+        name: the row's name, or what a resolved model was taken for.
+        reasoning: None for a model that does not think.
+        tool_calls: None where no format is known.
+        framing: the name of a decoder of its own, for protocols framed at token level.
+        turn_header: what opens an assistant turn in a prompt; it bounds the prompt's tail.
+        history: thoughts of earlier turns are dropped ("strip"), kept since the last user message ("loop"),
+            or always replayed ("keep").
+        model_types: the `model_type` values of config.json that belong to this row and to no other.
+        stop_token_ids: ids that end a turn; known once a tokenizer is.
+        source: where the row's facts were seen.
+        evidence: what a resolution was based on, in sentences.
+    """
+
+    name: str
+    reasoning: ReasoningConfig | None = None
+    tool_calls: ToolCallFormat | None = None
+    framing: str | None = None
+    prompt: PromptStrategy = field(default_factory=PromptStrategy)
+    budget: BudgetTransition | None = None
+    turn_header: str | None = None
+    history: History = "strip"
+    model_types: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    source: str = ""
+    evidence: tuple[str, ...] = ()

@@ -16,8 +16,9 @@ from ..messages import Tool
 from ..protocols.config import ModelProfile, ReasoningConfig, StartState, ToolCallFormat
 from .detokenizer import Vocabulary, vocabulary_of
 from .marks import Marks
-from .reasoning import ReasoningEventEmitter, Segment
+from .reasoning import ReasoningEventEmitter
 from .scan import Scanner
+from .segment import Segment
 from .stop import Marker, StopStringFilter, check_stop_strings
 from .tool_calls import ToolCallProcessor
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..events import Generation, GenerationEvent
 from ..messages import RejectedToolCall, RejectionReason, Tool, ToolCall, new_call_id
 from ..protocols.config import ToolCallFormat
-from .reasoning import Segment
+from .segment import Segment
 from .tool_parsers import tool_parser
 
 

@@ -164,7 +164,8 @@ _ROWS = (
     _row("magistral-2506", THINK, formats.MISTRAL, ALWAYS, "strip", None),
     # tag pairs of their own
     _row("exaone-deep", _tags("<thought>", "</thought>"), None, ALWAYS, "strip", "[|assistant|]"),
-    _row("hy3", _tags("<think:opensource>", "</think:opensource>", never_prose=True), formats.HY3,
+    _row("hy3", _tags("<think:opensource>", "</think:opensource>",
+                       other_starts=("<think>",), other_ends=("</think>",)), formats.HY3,
          PromptStrategy(effort="reasoning_effort", efforts=("no_think", "low", "high"), default=False),
          "keep", "<｜hy_Assistant"),
     _row("minimax-m3", _tags("<mm:think>", "</mm:think>", never_prose=True), formats.MINIMAX_M3,

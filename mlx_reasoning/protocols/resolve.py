@@ -1,0 +1,170 @@
+"""Which family a checkpoint belongs to: an explicit word, else its model type, else what its template and vocabulary show.
+
+The same ids and the same model type ship with opposite defaults, and some checkpoints carry markers that they never
+write. So the name of a repository decides nothing, a template wins over a vocabulary, and what the switch does is read
+by rendering the template with it. Rendering is the sandboxed one of transformers; nothing here touches a network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from . import formats
+from .config import ModelProfile, PromptStrategy, ReasoningConfig, ToolCallFormat
+from .families import FAMILIES, family
+
+Wanted: TypeAlias = "Literal['auto'] | str | ReasoningConfig | ModelProfile | None"
+
+_SWITCHES = ("enable_thinking", "thinking", "thinking_mode", "thinking_budget", "reasoning")
+_FORMATS = [value for value in vars(formats).values() if isinstance(value, ToolCallFormat)]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a checkpoint shows of itself, read once."""
+
+    template: str
+    vocabulary: frozenset[str]
+    tokenizer: Any
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> Checkpoint:
+        template = getattr(tokenizer, "chat_template", None) or ""
+        if isinstance(template, dict):
+            template = template.get("default") or next(iter(template.values()), "")
+        return cls(str(template), frozenset(tokenizer.get_vocab()), tokenizer)
+
+    def reads(self, name: str) -> bool:
+        """Whether the template looks at a variable of this name."""
+        return re.search(rf"(?<![\w.'\"]){re.escape(name)}(?![\w'\"])", self.template) is not None
+
+    def generation_prompt(self, **arguments: Any) -> str | None:
+        """A short conversation's prompt, or None where the template refuses."""
+        if not self.template:
+            return None
+        messages = [{"role": "user", "content": "Hi"}]
+        tokenizer = unwrapped(self.tokenizer)
+        try:
+            return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **arguments))
+        except Exception:  # a template is somebody's program, and may raise anything
+            return None
+
+
+def unwrapped(tokenizer: Any) -> Any:
+    """The Hugging Face tokenizer inside mlx-lm's wrapper, whose templates get no arguments but the caller's."""
+    return tokenizer._tokenizer if type(tokenizer).__name__ == "TokenizerWrapper" else tokenizer
+
+
+def resolve_profile(reasoning: Wanted = "auto", *, model_type: str | None, tokenizer: Any) -> ModelProfile:
+    """The profile of a checkpoint.
+
+    Args:
+        reasoning: "auto", a family's name, the markers themselves, or None for no splitting of thoughts.
+        model_type: of config.json.
+
+    Raises:
+        UnknownFamilyError: there is no family of that name; the message lists the names.
+    """
+    shown = Checkpoint.of(tokenizer)
+    if isinstance(reasoning, ModelProfile):
+        return reasoning
+    if isinstance(reasoning, ReasoningConfig):
+        calls = _calls_shown(shown)
+        return ModelProfile("custom", reasoning, calls, evidence=("the markers were given by the caller",))
+    if reasoning is None:
+        found = _resolve(model_type, shown)
+        return replace(found, reasoning=None, evidence=(*found.evidence, "the caller wants no thoughts split out"))
+    if reasoning != "auto":
+        return _fitted(family(reasoning), shown, f"the caller named the family {reasoning!r}")
+    return _resolve(model_type, shown)
+
+
+def _resolve(model_type: str | None, shown: Checkpoint) -> ModelProfile:
+    for row in FAMILIES.values():
+        if model_type is not None and model_type in row.model_types:
+            return _fitted(row, shown, f"config.json says model_type {model_type!r}, which only {row.name} has")
+    rows = [row for row in FAMILIES.values() if row.reasoning is not None and _markers_shown(row.reasoning, shown)]
+    if rows:
+        prompt = shown.generation_prompt() or ""
+        best = max(rows, key=lambda row: _likeness(row, shown, prompt))
+        assert best.reasoning is not None
+        where = "template" if best.reasoning.end_delimiter in shown.template else "vocabulary"
+        return _fitted(best, shown, f"the {where} has {best.reasoning.end_delimiter!r}, as {best.name} does")
+    calls = _calls_shown(shown)
+    why = "no thought's markers in the template" if shown.template else "no thought's markers in the vocabulary"
+    return ModelProfile("plain", None, calls, prompt=PromptStrategy(default=False), evidence=(why,))
+
+
+def _markers_shown(config: ReasoningConfig, shown: Checkpoint) -> bool:
+    """Whether a checkpoint writes these markers: by its template, or without a template by its vocabulary."""
+    if shown.template:
+        start = config.start_delimiter
+        opens = start is None or start in shown.template or start in shown.vocabulary
+        return config.end_delimiter in shown.template and opens
+    return config.end_delimiter in shown.vocabulary and config.start_delimiter in shown.vocabulary
+
+
+def _likeness(row: ModelProfile, shown: Checkpoint, prompt: str) -> tuple[int, int, int]:
+    """How much of a row a checkpoint shows: its header, its calls, its switch."""
+    header = bool(row.turn_header) and row.turn_header in prompt
+    calls = row.tool_calls is not None and _is_shown(row.tool_calls, shown)
+    switches = [name for name in _SWITCHES if shown.reads(name)]
+    switch = (row.prompt.switch in switches) if row.prompt.switch else not switches
+    return int(header), int(calls), int(switch)
+
+
+def _calls_shown(shown: Checkpoint) -> ToolCallFormat | None:
+    """The call format that a template spells out; the one with the longest shape where several fit."""
+    fitting = [calls for calls in _FORMATS if _is_shown(calls, shown)]
+    return max(fitting, key=lambda calls: len("".join(calls.shape)), default=None)
+
+
+def _is_shown(calls: ToolCallFormat, shown: Checkpoint) -> bool:
+    if calls.opener not in shown.template:
+        return False
+    if calls is formats.HERMES:
+        return not any(word in shown.template for word in ("<function=", "<arg_key>"))
+    if calls.shape == "identifier":
+        return all(quote.start in shown.template for quote in calls.quotes)
+    return not calls.shape or any(start in shown.template for start in calls.shape)
+
+
+def _fitted(row: ModelProfile, shown: Checkpoint, *evidence: str) -> ModelProfile:
+    """The row with what the checkpoint's own template says about calls and the switch."""
+    notes = list(evidence)
+    if shown.template and row.tool_calls is not None and row.tool_calls.opener not in shown.template:
+        calls = _calls_shown(shown)
+        if calls is None and row.tool_calls.opener not in shown.vocabulary:
+            notes.append("neither the template nor the vocabulary has its tool syntax")
+            row = replace(row, tool_calls=None)
+        elif calls is not None:
+            row = replace(row, tool_calls=calls)
+    if shown.template and row.reasoning is not None:
+        prompt, note = _switch(row.prompt, shown)
+        row = replace(row, prompt=prompt)
+        notes.append(note)
+    return replace(row, evidence=tuple(notes))
+
+
+def _switch(row: PromptStrategy, shown: Checkpoint) -> tuple[PromptStrategy, str]:
+    """What the template's switch is called, and what happens without it."""
+    names: Iterable[str] = ([row.switch] if row.switch else []) + [name for name in _SWITCHES if name != row.switch]
+    name = next((name for name in names if shown.reads(name)), None)
+    if name is None:
+        if row.effort is not None and shown.reads(row.effort):
+            return row, f"the template reads {row.effort}"
+        return replace(row, switch=None, default=True), "the template has no switch for thinking"
+    on, off = (row.on, row.off) if name == row.switch else (True, False)
+    unset, with_on, with_off = (
+        shown.generation_prompt(),
+        shown.generation_prompt(**{name: on}),
+        shown.generation_prompt(**{name: off}),
+    )
+    if with_on == with_off:
+        return replace(row, switch=name, on=on, off=off), f"the template reads {name}, with no effect on a short prompt"
+    default = True if unset == with_on else False if unset == with_off else None
+    word = {True: "on", False: "off", None: "the model's choice"}[default]
+    return replace(row, switch=name, on=on, off=off, default=default), f"the template reads {name}; unset means {word}"

@@ -1,0 +1,153 @@
+#!/usr/bin/env python
+"""Trains the embedded model from scratch, or evaluates it.
+
+    scripts/train_demo.py --minutes 60            # train, and write mlx_reasoning/demo/
+    scripts/train_demo.py --evaluate              # accuracy by task, and against the thinking budget
+
+On a Linux machine without a GPU, preloading OpenBLAS makes training some ten times faster (see README).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+import mlx.optimizers as optim
+from demo_tokens import FOLDER, batches, build_tokenizer, lessons
+from mlx.utils import tree_flatten, tree_map, tree_unflatten
+from mlx_lm.models import qwen3
+
+CONFIG: dict[str, Any] = {
+    "model_type": "qwen3",
+    "architectures": ["Qwen3ForCausalLM"],
+    "hidden_size": 128,
+    "num_hidden_layers": 4,
+    "intermediate_size": 384,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "rms_norm_eps": 1e-6,
+    "vocab_size": 512,
+    "max_position_embeddings": 2048,
+    "rope_theta": 10000.0,
+    "tie_word_embeddings": True,
+}
+ROWS, WIDTH = 40, 256
+
+
+def new_model(seed: int) -> qwen3.Model:
+    mx.random.seed(seed)
+    model = qwen3.Model(qwen3.ModelArgs.from_dict(CONFIG))
+    model.update(
+        tree_map(lambda p: mx.random.normal(p.shape) * (p.shape[-1] ** -0.5) if p.ndim > 1 else p, model.parameters())
+    )
+    return model
+
+
+def optimizers(progress: Any) -> optim.MultiOptimizer:
+    """Muon for the matrices inside the layers, AdamW for embeddings and norms; `progress` gives the rates' factor."""
+    muon = optim.Muon(learning_rate=lambda step: 0.02 * progress(step), momentum=0.95, weight_decay=0.01)
+    adam = optim.AdamW(learning_rate=lambda step: 2e-3 * progress(step), betas=[0.9, 0.95], weight_decay=0.0)
+    return optim.MultiOptimizer([muon, adam], [lambda path, weight: weight.ndim == 2 and "layers" in path])
+
+
+def train(out: Path, runs: Path, steps: int, seed: int, resume: bool) -> None:
+    """Trains for `steps` batches; the newest state stands in `runs`, the finished checkpoint in `out`."""
+    runs.mkdir(parents=True, exist_ok=True)
+    template = (FOLDER / "chat_template.jinja").read_text()
+    stream = lessons(seed + 7)
+    tokenizer = build_tokenizer([next(stream) for _ in range(20000)])
+    tokenizer.chat_template = template
+
+    def progress(step: Any) -> Any:
+        warm = mx.minimum(step / 100, 1.0)
+        return warm * mx.where(step < 0.4 * steps, 1.0, 0.02 + 0.98 * (1 + mx.cos(
+            math.pi * mx.clip((step - 0.4 * steps) / (0.6 * steps), 0, 1))) / 2)  # fmt: skip
+
+    model, optimizer = new_model(seed), optimizers(progress)
+    first = _restore(model, optimizer, runs) if resume else 0
+
+    def loss(inputs: Any, targets: Any, weights: Any) -> Any:
+        return (nn.losses.cross_entropy(model(inputs), targets) * weights).sum() / weights.sum()
+
+    state = [model.state, optimizer.state]
+    value_and_grad = nn.value_and_grad(model, loss)
+
+    def step_fn(inputs: Any, targets: Any, weights: Any) -> Any:
+        value, gradients = value_and_grad(inputs, targets, weights)
+        gradients, _ = optim.clip_grad_norm(gradients, 1.0)
+        optimizer.update(model, gradients)
+        return value
+
+    compiled = mx.compile(step_fn, inputs=state, outputs=state)
+    began, mean = time.perf_counter(), None
+    rows = batches(seed + 1000 * first, tokenizer, ROWS, WIDTH)
+    for step in range(first, steps):
+        inputs, targets, weights = (mx.array(part) for part in next(rows))
+        value = compiled(inputs, targets, weights)
+        mx.eval(value, state)
+        mean = value.item() if mean is None else 0.98 * mean + 0.02 * value.item()
+        if (step + 1) % 20 == 0:
+            each = (time.perf_counter() - began) / (step + 1 - first)
+            print(f"step {step + 1}/{steps}  loss {mean:.4f}  {ROWS * WIDTH / each:,.0f} tokens/s"
+                  f"  {each * (steps - step - 1) / 60:.1f} min left", flush=True)  # fmt: skip
+        if (step + 1) % 200 == 0 or step + 1 == steps:
+            _store(model, optimizer, runs, step + 1)
+            save(model, tokenizer, out)
+
+
+def _store(model: nn.Module, optimizer: Any, runs: Path, step: int) -> None:
+    flat = {f"model.{k}": v for k, v in tree_flatten(model.parameters())}
+    flat |= {f"optimizer.{k}": v for k, v in tree_flatten(optimizer.state)}
+    partial = runs / "state.partial.safetensors"
+    mx.save_safetensors(str(partial), flat, metadata={"step": str(step)})
+    partial.replace(runs / "state.safetensors")
+
+
+def _restore(model: nn.Module, optimizer: Any, runs: Path) -> int:
+    flat, metadata = mx.load(str(runs / "state.safetensors"), return_metadata=True)
+    model.update(tree_unflatten([(k[6:], v) for k, v in flat.items() if k.startswith("model.")]))
+    optimizer.init(model.trainable_parameters())
+    optimizer.state = tree_unflatten([(k[10:], v) for k, v in flat.items() if k.startswith("optimizer.")])
+    return int(metadata["step"])
+
+
+def save(model: nn.Module, tokenizer: Any, out: Path) -> None:
+    """Writes the checkpoint in bfloat16, as `mlx_lm.load` reads it."""
+    out.mkdir(parents=True, exist_ok=True)
+    weights = {k: v.astype(mx.bfloat16) for k, v in tree_flatten(model.parameters())}
+    mx.save_safetensors(str(out / "model.safetensors"), weights, metadata={"format": "mlx"})
+    eos = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    (out / "config.json").write_text(json.dumps(CONFIG | {"eos_token_id": eos, "torch_dtype": "bfloat16"}, indent=2) + "\n")
+    (out / "generation_config.json").write_text(json.dumps({"do_sample": False, "eos_token_id": eos}, indent=2) + "\n")
+    tokenizer.save_pretrained(out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=FOLDER, help="where the checkpoint is written")
+    parser.add_argument("--runs", type=Path, default=Path("runs/demo"), help="where the training state is kept")
+    parser.add_argument("--steps", type=int, default=4000, help="batches of 10,240 tokens")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", action="store_true", help="go on from the state in --runs")
+    parser.add_argument("--evaluate", action="store_true", help="evaluate the checkpoint in --out instead")
+    parser.add_argument("--prompts", type=int, default=300, help="held-out prompts a task")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--plot", type=Path, help="draw accuracy against budget here")
+    arguments = parser.parse_args()
+    if arguments.evaluate:
+        from demo_evaluate import evaluate
+
+        evaluate(arguments.out, arguments.prompts, arguments.json, arguments.plot)
+    else:
+        train(arguments.out, arguments.runs, arguments.steps, arguments.seed, arguments.resume)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Everything that touches mlx: loading, caches, sampling and the token loops. It sees token ids, never text."""

@@ -1,0 +1,43 @@
+"""Feeding a prompt in chunks, and the memory that Metal may wire meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mlx.core as mx
+from mlx_lm.generate import generation_stream
+
+from .cache import quantize
+from .options import LoopOptions
+
+
+def feed(model: Any, entries: list[Any], tokens: mx.array, options: LoopOptions) -> Iterator[int]:
+    """Feeds tokens (T,) but for the last one, in chunks, and gives how many are done after each."""
+    done = 0
+    while tokens.size - done > 1:
+        size = min(options.prefill_step_size, tokens.size - done - 1)
+        with mx.stream(generation_stream):
+            model(tokens[done : done + size][None], cache=entries)
+            if options.kv_bits is not None:
+                quantize(entries, options.kv_bits, options.kv_group_size, options.quantized_kv_start)
+            mx.eval([entry.state for entry in entries])
+        mx.clear_cache()
+        done += size
+        yield done
+
+
+@contextmanager
+def wired_limit() -> Iterator[None]:
+    """Lets Metal wire as much memory as it recommends, as mlx-lm does, but prints no warning."""
+    recommended = mx.device_info().get("max_recommended_working_set_size")
+    if not isinstance(recommended, int):
+        yield
+        return
+    before = mx.set_wired_limit(recommended)
+    try:
+        yield
+    finally:
+        mx.synchronize(generation_stream)
+        mx.set_wired_limit(before)

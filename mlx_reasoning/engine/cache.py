@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlx_lm.models.cache import QuantizedKVCache, RotatingKVCache, make_prompt_cache
+from mlx_lm.models.cache import KVCache, QuantizedKVCache, RotatingKVCache, make_prompt_cache
 
 from ..errors import OptionError
 
@@ -47,12 +47,18 @@ class PromptCache:
 def make_cache(model: Any, *, max_kv_size: int | None = None, draft_model: Any = None) -> PromptCache:
     """An empty cache for a model, and for a draft model beside it.
 
+    mlx-lm silently ignores `max_kv_size` where a model lays out its cache itself; here plain entries become windows
+    wherever they come from, and others are refused.
+
     Raises:
-        OptionError: the model lays out its own cache, which `max_kv_size` cannot bound.
+        OptionError: `max_kv_size`, and the model's cache is not one of plain keys and values.
     """
-    if max_kv_size is not None and hasattr(model, "make_cache"):
-        raise OptionError("this model lays out its own cache, which max_kv_size cannot bound: leave max_kv_size out")
-    entries = make_prompt_cache(model, max_kv_size)
+    entries = make_prompt_cache(model)
+    if max_kv_size is not None:
+        kinds = sorted({type(entry).__name__ for entry in entries if type(entry) is not KVCache})
+        if kinds:
+            raise OptionError(f"max_kv_size cannot bound this model's cache ({', '.join(kinds)}): leave it out")
+        entries = [RotatingKVCache(max_size=max_kv_size, keep=4) for _ in entries]
     return PromptCache(entries, draft=None if draft_model is None else make_prompt_cache(draft_model))
 
 

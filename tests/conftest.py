@@ -1,0 +1,27 @@
+"""Tiny checkpoints, written once a session and loaded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mlx_reasoning.engine.loading import LoadedModel, load
+from tests.tiny import write_checkpoint
+
+Tiny = Callable[[str], LoadedModel]
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    """A loaded tiny model of a kind (see `tests.tiny.SHAPES`); do not change it."""
+    folder: Path = tmp_path_factory.mktemp("tiny")
+    loaded: dict[str, LoadedModel] = {}
+
+    def of(kind: str) -> LoadedModel:
+        if kind not in loaded:
+            loaded[kind] = load(write_checkpoint(folder / kind, kind))
+        return loaded[kind]
+
+    return of

@@ -26,8 +26,15 @@ class Detokenizer(Protocol):
         """What was held back; bytes that never became a character are replaced."""
 
     @property
-    def holding(self) -> bool:
-        """Whether bytes of an unfinished character wait."""
+    def state(self) -> object | None:
+        """Everything that the next token depends on, to compare and to `restore`; None where that is not bounded."""
+
+    def restore(self, state: Any) -> None:
+        """Goes back to a state of this stream, or of another one of the same vocabulary."""
+
+    @property
+    def settled(self) -> bool:
+        """Nothing waits, so that `plain` is what the next token gives."""
 
     def plain(self, token: int) -> str | None:
         """The token's text if that is the same wherever the token stands, else None."""
@@ -53,8 +60,15 @@ class _ByteStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @property
-    def holding(self) -> bool:
-        return bool(self._decoder.getstate()[0])
+    def state(self) -> object | None:
+        return self._decoder.getstate()
+
+    def restore(self, state: Any) -> None:
+        self._decoder.setstate(state)
+
+    @property
+    def settled(self) -> bool:
+        return not self._decoder.getstate()[0]
 
     def push(self, token: int) -> str:
         return self._decoder.decode(self._pieces[token] if 0 <= token < len(self._pieces) else b"")
@@ -96,8 +110,15 @@ class _FallbackStream:
         self._invalid = False  # the running row of bytes is no text
 
     @property
-    def holding(self) -> bool:
-        return bool(self._bytes) or self._invalid
+    def state(self) -> object | None:
+        return self._bytes, self._invalid, self._strip
+
+    def restore(self, state: Any) -> None:
+        self._bytes, self._invalid, self._strip = state
+
+    @property
+    def settled(self) -> bool:
+        return not (self._bytes or self._invalid or self._strip)
 
     def push(self, token: int) -> str:
         piece = self._pieces[token] if 0 <= token < len(self._pieces) else ""
@@ -157,17 +178,22 @@ class _WindowStream:
         self._tokenizer = tokenizer
         self._ids: list[int] = []
         self._sent = 0  # characters of decode(self._ids) that were handed out
-        self._waiting = False
 
     @property
-    def holding(self) -> bool:
-        return self._waiting
+    def state(self) -> object | None:
+        return None
+
+    def restore(self, state: Any) -> None:
+        raise TypeError("this stream has no states")
+
+    @property
+    def settled(self) -> bool:
+        return False
 
     def push(self, token: int) -> str:
         self._ids.append(token)
         text = self._decode(self._ids)
-        self._waiting = text.endswith("\ufffd") and len(self._ids) < 2 * _WINDOW
-        if self._waiting:
+        if text.endswith("\ufffd") and len(self._ids) < 2 * _WINDOW:
             return ""
         new = text[self._sent :]
         self._sent = len(text)
@@ -178,7 +204,7 @@ class _WindowStream:
 
     def finish(self) -> str:
         new = self._decode(self._ids)[self._sent :]
-        self._ids, self._sent, self._waiting = [], 0, False
+        self._ids, self._sent = [], 0
         return new
 
     def plain(self, token: int) -> str | None:

@@ -22,6 +22,13 @@ class Lines:
         return bool(self._fence)
 
     @property
+    def state(self) -> tuple[bool, str, str | None]:
+        return self.column0, self._fence, self._line
+
+    def restore(self, state: tuple[bool, str, str | None]) -> None:
+        self.column0, self._fence, self._line = state
+
+    @property
     def settled(self) -> bool:
         """Inside a line that is no fence, so that text without a newline changes nothing."""
         return self._line is None

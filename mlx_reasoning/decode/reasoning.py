@@ -8,7 +8,7 @@ does not know token ids, stop strings, or what a call's payload means.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Literal
+from typing import Any, Literal
 
 from ..protocols.config import ReasoningConfig, StartState, ToolCallFormat
 from .calls import CAP, CallEnd, CallReader
@@ -18,6 +18,9 @@ from .scan import Hit
 from .segment import CallState, Segment, SegmentKind, merged
 from .spans import AnswerWriter, Before, ThoughtWriter
 from .stop import Marker
+
+
+_LONGEST_STATE = 48  # characters that a remembered state may hold
 
 
 class _Mode(Enum):
@@ -107,6 +110,22 @@ class ReasoningEventEmitter:
         if self._mode is _Mode.thought and self._thinking.flowing:
             return "reasoning"
         return "response" if self._mode is _Mode.answer and self._written.flowing else None
+
+    @property
+    def state(self) -> tuple[object, ...] | None:
+        """Everything that the next piece depends on, to compare and to `restore`; None while a call or label is read."""
+        if self._mode not in (_Mode.answer, _Mode.thought) or len(self._buffer) > _LONGEST_STATE:
+            return None
+        if self._written.waiting + self._thinking.waiting > _LONGEST_STATE:
+            return None
+        thought = self._thinking.state if self._mode is _Mode.thought else None
+        return self._mode, self._buffer, self._in_channel_response, self._glued, self._written.state, thought
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        self._mode, self._buffer, self._in_channel_response, self._glued, answer, thought = state
+        self._written.restore(answer)
+        if thought is not None:
+            self._thinking.restore(thought)
 
     def push(self, piece: str | Marker) -> list[Segment]:
         """The segments that are certain after this piece."""

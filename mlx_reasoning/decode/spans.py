@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import Any
 
 from .calls import CAP
 from .lines import Lines
@@ -37,8 +38,15 @@ class Space:
             self._pieces.append(text)
             self.size += len(text)
 
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def restore(self, text: str) -> None:
+        self._pieces, self.size = ([text] if text else []), len(text)
+
     def take(self) -> str:
-        text = "".join(self._pieces)
+        text = self.text
         self.drop()
         return text
 
@@ -64,9 +72,23 @@ class AnswerWriter:
         self.in_frame = False
 
     @property
+    def state(self) -> tuple[object, ...]:
+        return self.before, self.in_frame, self._ends_visible, self._space.text, self._lines.state
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        self.before, self.in_frame, self._ends_visible, space, lines = state
+        self._space.restore(space)
+        self._lines.restore(lines)
+
+    @property
     def at_line_start(self) -> bool:
         """At column 0 of a line outside a code fence."""
         return self._lines.column0 and not self._lines.fenced
+
+    @property
+    def waiting(self) -> int:
+        """How many characters wait."""
+        return self._space.size
 
     @property
     def flowing(self) -> bool:
@@ -149,6 +171,19 @@ class ThoughtWriter:
         self._space = Space()
         self.spoken = spoken
         self.previous = ""  # the last character, visible or not
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        return self.spoken, self.previous == "`", self._space.text
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        self.spoken, backtick, space = state
+        self.previous = "`" if backtick else ""
+        self._space.restore(space)
+
+    @property
+    def waiting(self) -> int:
+        return self._space.size
 
     @property
     def flowing(self) -> bool:

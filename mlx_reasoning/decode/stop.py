@@ -38,15 +38,20 @@ class StopStringFilter:
         self._text = ""
 
     @property
-    def holding(self) -> bool:
-        return bool(self._text)
+    def state(self) -> tuple[str | Marker, ...]:
+        """What is held, to compare and to `restore`."""
+        return tuple(self._held)
+
+    def restore(self, state: tuple[str | Marker, ...]) -> None:
+        self._held = list(state)
+        self._text = "".join(_text(piece) for piece in state)
 
     def push(self, piece: str | Marker) -> list[str | Marker]:
         """What is certain after this piece; nothing once a stop string was found."""
         if self.stop_sequence is not None:
             return []
         self._held.append(piece)
-        self._text += piece if isinstance(piece, str) else piece.text
+        self._text += _text(piece)
         hit = self.scanner.search(self._text)
         if hit is not None:
             self.stop_sequence = hit.literal
@@ -64,7 +69,7 @@ class StopStringFilter:
         out: list[str | Marker] = []
         rest: list[str | Marker] = []
         for piece in self._held:
-            text = piece if isinstance(piece, str) else piece.text
+            text = _text(piece)
             if rest or count <= 0:
                 rest.append(piece)
             elif len(text) <= count:
@@ -76,8 +81,12 @@ class StopStringFilter:
             else:
                 rest.append(piece)
         self._held = rest
-        self._text = "".join(piece if isinstance(piece, str) else piece.text for piece in rest)
+        self._text = "".join(map(_text, rest))
         return out
+
+
+def _text(piece: str | Marker) -> str:
+    return piece.text if isinstance(piece, Marker) else piece
 
 
 def check_stop_strings(stop_strings: Sequence[str]) -> tuple[str, ...]:

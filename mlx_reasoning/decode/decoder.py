@@ -77,7 +77,7 @@ class StandardTokenStreamDecoder:
         self._stop = StopStringFilter(stops) if stops else None
         self._response_scope = stop_scope == "response"
         self._count = 0
-        self._held = 0  # tokens of an opener that is not yet complete
+        self._held = 0  # tokens of what may become a marker or a call
         self._deciding = 0  # tokens of a candidate call
         self.stop_sequence: str | None = None
         self._node = self._synced = self._state()
@@ -94,7 +94,7 @@ class StandardTokenStreamDecoder:
 
     @property
     def reasoning_tokens(self) -> int | None:
-        return self._count + self._deciding
+        return self._count + self._deciding + (self._held if self.inside_reasoning else 0)
 
     def push(self, token: int) -> Sequence[GenerationEvent]:
         """The events that are certain after this token."""
@@ -118,8 +118,8 @@ class StandardTokenStreamDecoder:
         if self._emitter is not None:
             events += self._last(self._emitter.finish(reason))
             if self._emitter.ended_inside_reasoning:
-                self._count += self._deciding
-        self._deciding = 0
+                self._count += self._deciding + self._held
+        self._deciding = self._held = 0
         if self._stop is not None and self._response_scope:
             events += [Generation.chunk(piece) for piece in self._stop.finish() if isinstance(piece, str)]
         return events
@@ -159,15 +159,17 @@ class StandardTokenStreamDecoder:
         """Counts a token if it was sampled inside a thought, its delimiters included."""
         inside = emitter.inside_reasoning
         if emitter.deciding:
-            self._deciding += 1
+            self._deciding += 1 + self._held
+            self._held = 0
             return
         self._count += self._deciding
         self._deciding = 0
+        if emitter.holding and before is inside:
+            self._held += 1  # it may begin a marker or a call, whose tokens count together
+            return
         if before or inside:
-            self._count += 1 + (0 if before else self._held)
-            self._held = 0
-        else:
-            self._held = self._held + 1 if emitter.holding else 0
+            self._count += 1 + self._held
+        self._held = 0
 
     def _state(self) -> Node:
         """The node of the state that the stages are in."""

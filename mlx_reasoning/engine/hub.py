@@ -78,12 +78,12 @@ def _download(repo: str, revision: str | None, files: tuple[str, ...], progress:
     except HFValidationError as error:
         raise ModelNotFoundError(f"no such folder: {repo!r}, nor can a repository be named so") from error
     except LocalEntryNotFoundError as error:
-        raise HubError(_unreachable(repo)) from error
+        raise HubError(_unreachable(repo, error.__cause__)) from error
     except HfHubHTTPError as error:
         status = error.response.status_code
         if status in (401, 403):
             raise HubError(f"the Hub refused access to {repo} ({status}): sign in with `hf auth login`") from error
-        raise HubError(f"the Hub answered {status} for {repo}: try again later") from error
+        raise HubError(_answered(status, repo)) from error
     except (OSError, RuntimeError) as error:
         raise HubError(f"the download of {repo} broke off ({error}): try again, it goes on there") from error
     except Exception as error:
@@ -92,9 +92,12 @@ def _download(repo: str, revision: str | None, files: tuple[str, ...], progress:
         raise
 
 
-def _unreachable(repo: str) -> str:
+def _unreachable(repo: str, why: BaseException | None = None) -> str:
     from huggingface_hub.constants import is_offline_mode
+    from huggingface_hub.errors import HfHubHTTPError
 
+    if isinstance(why, HfHubHTTPError):
+        return _answered(why.response.status_code, repo)
     if is_offline_mode():
         return f"{repo} is not in the Hub's cache (or not whole), and HF_HUB_OFFLINE is set: unset it"
     return f"the Hub cannot be reached, and {repo} is not in its cache (or not whole): check the network"
@@ -118,3 +121,7 @@ def _bar(progress: DownloadProgress | None) -> Any:
                 progress(int(self.n), int(self.total or 0))
 
     return Bar
+
+
+def _answered(status: int, repo: str) -> str:
+    return f"the Hub answered {status} for {repo}, which is not in its cache: try again later, or pass a folder"

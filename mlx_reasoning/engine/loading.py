@@ -104,7 +104,7 @@ def load(
     if isinstance(reasoning, str) and reasoning != "auto":
         family(reasoning)
     path = locate(path_or_repo, revision=revision, progress=progress)
-    check_checkpoint(path)
+    written = check_checkpoint(path)  # mlx-lm lets generation_config.json replace the stop ids in it
     adapter_path = None if adapter is None else locate(adapter, files=ADAPTER_FILES, progress=progress)
     if adapter_path is not None:
         check_adapter(adapter_path)
@@ -122,7 +122,7 @@ def load(
         )
     generation_config = read_generation_config(path)
     profile = resolve_profile(reasoning, model_type=config.get("model_type"), tokenizer=tokenizer)
-    stop_ids = _stop_ids(tokenizer.eos_token_ids, config, generation_config, profile.stop_token_ids)
+    stop_ids = _stop_ids(tokenizer.eos_token_ids, written, generation_config, profile.stop_token_ids)
     return LoadedModel(
         model=model,
         tokenizer=tokenizer,

@@ -214,5 +214,7 @@ def _load_tokenizer(path: Path, eos_token_ids: Any, *, trust_remote_code: bool) 
 
 def check_draft(model: LoadedModel, draft: LoadedModel) -> None:
     """Raises OptionError unless a draft model speaks the same tokens."""
+    if not isinstance(draft, LoadedModel):
+        raise OptionError(f"draft_model is {type(draft).__name__}: it must be a LoadedModel, from load(…)")
     if model.tokenizer.get_vocab() != draft.tokenizer.get_vocab():
         raise OptionError(f"the draft model {draft.name} has another vocabulary than {model.name}")

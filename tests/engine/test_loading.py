@@ -19,7 +19,7 @@ from mlx_reasoning.errors import (
     UnknownFamilyError,
     UnsupportedArchitectureError,
 )
-from mlx_reasoning.generate import generate
+from mlx_reasoning.generation import generate
 from mlx_reasoning.protocols.config import ReasoningConfig
 from tests.tiny import SHAPES, write_adapter, write_checkpoint
 

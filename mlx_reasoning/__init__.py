@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         UnsupportedArchitectureError,
     )
     from .events import Completion, Generation, GenerationEvent, GenerationInfo, Usage
-    from .generate import generate, stream_generate
+    from .generation import generate, stream_generate
     from .messages import Message, RejectedToolCall, Tool, ToolCall
     from .protocols.config import (
         BudgetTransition,
@@ -73,7 +73,7 @@ _HOMES = {
         "UnsupportedArchitectureError",
     ),
     "events": ("Completion", "Generation", "GenerationEvent", "GenerationInfo", "Usage"),
-    "generate": ("generate", "stream_generate"),
+    "generation": ("generate", "stream_generate"),
     "messages": ("Message", "RejectedToolCall", "Tool", "ToolCall"),
     "protocols.config": (
         "BudgetTransition",

@@ -10,8 +10,9 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, Unpack
 
-from .decode.decoder import StopScope, TokenStreamDecoder, make_token_stream_decoder
+from .decode.decoder import TokenStreamDecoder, make_token_stream_decoder
 from .decode.prompt_state import start_state
+from .decode.tables import StopScope
 from .engine.cache import PromptCache, check_kv_bits, check_speculative, make_cache
 from .engine.loading import LoadedModel, check_draft
 from .engine.loop import TokenLoop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,7 @@ from tests.tiny import SHAPES, write_checkpoint
 
 Tiny = Callable[[str], LoadedModel]
 HELLO = [{"role": "user", "content": "Hello"}]
-LETTERS = {i: 12.0 for i in range(32, 90)}  # so that random weights write visible text
+LETTERS = dict.fromkeys(range(32, 90), 12.0)  # so that random weights write visible text
 
 
 def info_of(events: list[GenerationEvent]) -> GenerationInfo:
@@ -38,7 +39,7 @@ def token(model: LoadedModel, text: str) -> int:
 def scripted(model: LoadedModel, text: str, **keywords: Any) -> list[GenerationEvent]:
     """The events of a turn whose tokens are forced to be those of a text, end-of-turn token included."""
     stream = stream_generate(model, HELLO, **keywords)
-    turn = stream.gi_frame.f_locals["self"]
+    turn = inspect.getgeneratorlocals(stream)["self"]
     turn.loop.force(model.tokenizer.encode(text, add_special_tokens=False))
     return list(stream)
 
@@ -218,7 +219,7 @@ def test_max_tokens_is_the_room_unless_it_is_less(tmp_path: Any) -> None:
         usage = generate(model, ids, max_tokens=wanted, logit_bias=LETTERS).usage
         assert usage.completion_tokens == got
     assert generate(model, ids, max_tokens=30, max_kv_size=16, logit_bias=LETTERS).usage.completion_tokens == 30
-    with pytest.raises(ContextLengthError, match="20 tokens.*context is 20"):
+    with pytest.raises(ContextLengthError, match=r"20 tokens.*context is 20"):
         stream_generate(model, list(range(40, 60)))
     assert generate(model, list(range(40, 60)), max_kv_size=16, max_tokens=2).usage.completion_tokens == 2
 

@@ -1,0 +1,13 @@
+"""A turn as events: the thought, the answer and how it ended, as they come."""
+
+from mlx_reasoning import Generation, load, stream_generate
+
+model = load("demo")
+for event in stream_generate(model, [{"role": "user", "content": "What is 347 + 286?"}], max_tokens=400):
+    match event:
+        case Generation.reasoning(text):
+            print(text, end="", flush=True)
+        case Generation.chunk(text):
+            print(f"[answer] {text}")
+        case Generation.info(info):
+            print(f"[{info.finish_reason}, {info.usage.reasoning_tokens} of {info.usage.completion_tokens} tokens thought]")

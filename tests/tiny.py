@@ -21,7 +21,8 @@ CHATML_TEMPLATE = """\
 {%- endif %}
 {{- message.content or '' }}
 {%- for call in message.tool_calls or [] %}
-{{- '\\n<tool_call>\\n' + {'name': call.function.name, 'arguments': call.function.arguments} | tojson + '\\n</tool_call>' }}
+{%- set whole = {'name': call.function.name, 'arguments': call.function.arguments} %}
+{{- '\\n<tool_call>\\n' + whole | tojson + '\\n</tool_call>' }}
 {%- endfor %}
 {{- '<|im_end|>\\n' }}
 {%- endfor %}

@@ -105,7 +105,7 @@ def _unreachable(repo: str, why: BaseException | None = None) -> str:
 
 def _bar(progress: DownloadProgress | None) -> Any:
     """A bar for huggingface_hub that draws nothing and reports the bytes of the whole snapshot."""
-    from tqdm.auto import tqdm
+    from huggingface_hub.utils import tqdm
 
     class Bar(tqdm):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..decode.decoder import DecoderTables
+from ..decode.tables import DecoderTables, tables_of
 from ..errors import (
     LoadError,
     MissingChatTemplateError,
@@ -51,7 +51,7 @@ class LoadedModel:
     @cached_property
     def tables(self) -> DecoderTables:
         """What all decoders of this model share; made at the first use."""
-        return DecoderTables(self.tokenizer)
+        return tables_of(self.tokenizer)
 
     @property
     def vocab_size(self) -> int | None:
@@ -201,7 +201,7 @@ def _load_tokenizer(path: Path, eos_token_ids: Any, *, trust_remote_code: bool) 
 
     extra = {"trust_remote_code": True} if trust_remote_code else None
     try:
-        return load_tokenizer(path, extra, eos_token_ids=eos_token_ids)  # type: ignore[no-untyped-call]
+        return load_tokenizer(path, extra, eos_token_ids=eos_token_ids)
     except ImportError as error:
         raise MissingDependencyError(f"the tokenizer of {path} needs a package: {error}") from error
     except Exception as error:

@@ -102,7 +102,9 @@ def test_a_half_downloaded_repository_is_not_taken_for_whole(tmp_path: Path) -> 
     assert answers[0][0] == "HubError" and "not whole" in answers[0][1]
 
 
-@pytest.mark.parametrize("name", ["nowhere", "./nowhere", "../no/where", "/no/where", "~/no-where-at-all", "a/b/c", "a/"])
+@pytest.mark.parametrize(
+    "name", ["nowhere", "./nowhere", "../no/where", "/no/where", "~/no-where-at-all", "a/b/c", "a/"]
+)
 def test_what_cannot_be_a_repository_is_a_folder_that_is_missing(name: str) -> None:
     with pytest.raises(ModelNotFoundError, match="no such folder"):
         locate(name)

@@ -109,7 +109,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: (f / "model.safetensors.index.json").write_text('{"weight_map": {"a": "model-2.safetensors"}}'),
         "lacks model-2.safetensors",
     ),
-    "no tokenizer": (lambda f: [p.unlink() for p in f.glob("tokenizer*")], "no tokenizer"),
+    "no tokenizer": (lambda f: [shutil.move(p, f.parent) for p in f.glob("tokenizer*")], "no tokenizer"),
     "tokenizer cut": (lambda f: cut(f / "tokenizer.json", 100), "tokenizer of .* cannot be read"),
     "other shapes": (lambda f: edit(f / "config.json", intermediate_size=96), "do not fit its config.json"),
     "config lacks a size": (lambda f: edit(f / "config.json", hidden_size=None), "do not fit its config.json"),

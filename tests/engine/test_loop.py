@@ -50,7 +50,13 @@ SAMPLINGS: dict[str, dict[str, Any]] = {
     "top_k": {"temperature": 1.0, "top_k": 5, "seed": 4},
     "top_p": {"temperature": 1.0, "top_p": 0.8, "seed": 5},
     "min_p": {"temperature": 1.0, "min_p": 0.1, "seed": 6},
-    "xtc": {"temperature": 1.0, "xtc_probability": 0.6, "xtc_threshold": 0.05, "xtc_special_tokens": (10, 258), "seed": 7},
+    "xtc": {
+        "temperature": 1.0,
+        "xtc_probability": 0.6,
+        "xtc_threshold": 0.05,
+        "xtc_special_tokens": (10, 258),
+        "seed": 7,
+    },
     "penalties": {"repetition_penalty": 1.3, "presence_penalty": 0.4, "frequency_penalty": 0.2},
     "bias": {"logit_bias": {60: 9.0, 61: -2.0}, "temperature": 0.7, "seed": 8},
 }
@@ -290,7 +296,7 @@ def test_a_window_keeps_counting_past_its_size(tiny: Callable[[str], LoadedModel
 @pytest.mark.parametrize("start", [0, 30, 60])
 def test_a_quantised_cache(tiny: Callable[[str], LoadedModel], bits: int, start: int) -> None:
     model = tiny("llama").model
-    options = {"kv_bits": bits, "kv_group_size": 32, "quantized_kv_start": start}
+    options: dict[str, Any] = {"kv_bits": bits, "kv_group_size": 32, "quantized_kv_start": start}
     loop = loop_over(model, **options)
     assert list(loop) == theirs(model, **options)
     assert_recorded(loop)

@@ -51,7 +51,11 @@ FILES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({}, {}, {"temperature": 0.0, "top_p": 1.0, "top_k": 0}),
     ({"temperature": 0.6, "top_p": 0.9}, {}, {"temperature": 0.0, "top_p": 0.9}),
     ({"do_sample": False, "temperature": 0.6}, {}, {"temperature": 0.0}),
-    ({"do_sample": True, "temperature": 0.6, "top_k": 20, "min_p": 0.05}, {}, {"temperature": 0.6, "top_k": 20, "min_p": 0.05}),
+    (
+        {"do_sample": True, "temperature": 0.6, "top_k": 20, "min_p": 0.05},
+        {},
+        {"temperature": 0.6, "top_k": 20, "min_p": 0.05},
+    ),
     ({"do_sample": True}, {}, {"temperature": 1.0}),
     ({"do_sample": True, "temperature": 0.6, "top_p": 0.9}, {"temperature": 0.2}, {"temperature": 0.2, "top_p": 0.9}),
     ({"do_sample": True, "temperature": 0.6}, {"temperature": 0}, {"temperature": 0}),

@@ -8,6 +8,6 @@ for event in stream_generate(model, [{"role": "user", "content": "What is 347 + 
         case Generation.reasoning(text):
             print(text, end="", flush=True)
         case Generation.chunk(text):
-            print(f"[answer] {text}")
+            print(text, end="", flush=True)
         case Generation.info(info):
-            print(f"[{info.finish_reason}, {info.usage.reasoning_tokens} of {info.usage.completion_tokens} tokens thought]")
+            print(f"\n[{info.finish_reason}, {info.usage.reasoning_tokens} of {info.usage.completion_tokens} tokens thought]")

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ..protocols.config import ModelProfile, ReasoningConfig, StartState
 from ..protocols.families import family
-from .marks import Marks
 from .reasoning import ReasoningEventEmitter
-from .stop import Marker
 
 ReasoningProtocol: TypeAlias = "ModelProfile | ReasoningConfig | str | None"
 
@@ -59,10 +58,12 @@ def _resolve(protocol: ReasoningProtocol) -> tuple[ReasoningConfig | None, str |
 
 
 def _from_text(text: str, config: ReasoningConfig, header: str | None) -> StartState:
-    before, found, tail = text.rpartition(header) if header else ("", "", text)
-    if not found:
+    if not header or header not in text:
         return _last_visible(text, config)
-    return _after(config, Marks(config, None), [tail])
+    tail = text.rpartition(header)[2]
+    if "<" in header and ">" not in header:  # the header's own tag ends behind what the row knows of it
+        tail = tail.partition(">")[2]
+    return _after(config, tail)
 
 
 def _last_visible(text: str, config: ReasoningConfig) -> StartState:
@@ -76,24 +77,11 @@ def _last_visible(text: str, config: ReasoningConfig) -> StartState:
 
 
 def _from_ids(ids: list[int], config: ReasoningConfig, header: str | None, tokenizer: Any) -> StartState:
+    """The same rule on what the ids say: a prompt was text before, so its ids know no more than it did."""
     tail = _after_header(ids, header, tokenizer)
     if tail is None:
         return _from_text(tokenizer.decode(ids, skip_special_tokens=False), config, header)
-    vocabulary = tokenizer.get_vocab()
-    texts = {*config.starts, *config.ends, *config.end_of_turn} if config.detection != "text" else set()
-    markers = {vocabulary[text]: text for text in texts if text in vocabulary}
-    pieces: list[str | Marker] = []
-    run: list[int] = []
-    for token in [*tail, None]:
-        if token is None or token in markers:
-            if run:
-                pieces.append(tokenizer.decode(run, skip_special_tokens=False))
-                run = []
-            if token is not None:
-                pieces.append(Marker(markers[token]))
-        else:
-            run.append(token)
-    return _after(config, Marks(config, None, set(markers.values())), pieces)
+    return _after(config, tokenizer.decode(tail, skip_special_tokens=False))
 
 
 def _after_header(ids: list[int], header: str | None, tokenizer: Any) -> list[int] | None:
@@ -107,11 +95,10 @@ def _after_header(ids: list[int], header: str | None, tokenizer: Any) -> list[in
     return None
 
 
-def _after(config: ReasoningConfig, marks: Marks, pieces: Sequence[str | Marker]) -> StartState:
+def _after(config: ReasoningConfig, tail: str) -> StartState:
     start = StartState.inside if config.start_delimiter is None else StartState.outside
-    emitter = ReasoningEventEmitter(config, start, marks=marks)
-    for piece in pieces:
-        emitter.push(piece)
+    emitter = ReasoningEventEmitter(replace(config, detection="text"), start)
+    emitter.push(tail)
     if not emitter.inside_reasoning:
         return StartState.outside
     return StartState.continued if emitter.spoken else StartState.inside

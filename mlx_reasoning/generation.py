@@ -58,12 +58,7 @@ class GenerateKeywords(LoopKeywords, total=False):
     draft_model: LoadedModel | None
 
 
-_LOOP_COUNTS = {
-    "max_kv_size": 8,
-    "quantized_kv_start": 0,
-    "num_draft_tokens": 1,
-    "prefill_step_size": 1,
-}
+_LOOP_COUNTS = {"max_kv_size": 8, "quantized_kv_start": 0, "num_draft_tokens": 1, "prefill_step_size": 1}
 
 
 def stream_generate(
@@ -102,7 +97,7 @@ class _Tokens:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A checked turn, ready to run."""
+    """A checked turn, ready to run. An end by a stop string is the model's own end: what it called still counts."""
 
     loop: TokenLoop
     decoder: TokenStreamDecoder
@@ -117,13 +112,13 @@ class _Turn:
         sampling = _sampling(model, given)
         tokens = _tokens(model, prompt, given)
         options = _loop_options(model, given, sampling, len(tokens.ids))
-        start = given.get("start")
+        start, stops = given.get("start"), given.get("stop_strings")
         decoder = make_token_stream_decoder(
             model.tokenizer,
             model.profile,
             start=tokens.start if start is None else StartState.of(start),
             tools=given.get("tools"),
-            stop_strings=given.get("stop_strings") or (),
+            stop_strings=() if stops is None else stops,
             stop_scope=given.get("stop_scope", "all"),
             tables=model.tables,
         )
@@ -131,7 +126,7 @@ class _Turn:
         cache = _cache(model, tokens.ids, given, options)
         cached = len(cache.ids)
         loop = TokenLoop(model.model, tokens.ids[cached:], cache, options, draft_model=draft and draft.model)
-        return cls(loop, decoder, len(tokens.ids), cached, bool(given.get("stop_strings")), tokens.notes)
+        return cls(loop, decoder, len(tokens.ids), cached, bool(stops), tokens.notes)
 
     def events(self) -> Generator[GenerationEvent, None, None]:
         loop, decoder = self.loop, self.decoder
@@ -152,6 +147,8 @@ class _Turn:
             if event.__class__ is Generation.tool_call:
                 called = True
             yield event
+        if decoder.stop_sequence is not None:  # it may have been completed by what was held back
+            reason = "stop"
         yield Generation.info(self._info("tool_calls" if called and reason == "stop" else reason))
 
     def _info(self, reason: FinishReason) -> GenerationInfo:

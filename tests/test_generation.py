@@ -266,6 +266,7 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
     ("Hi", {"zzz": 1}, OptionError, "unknown option 'zzz': the options are"),
     ("Hi", {"temperature": -1}, OptionError, "temperature is -1"),
     ("Hi", {"stop_strings": [""]}, OptionError, "stop"),
+    ("Hi", {"stop_strings": ""}, OptionError, "stop"),
     ("Hi", {"stop_scope": "thought"}, OptionError, "stop_scope"),
     ("Hi", {"tools": {}}, OptionError, "tools must be a list"),
     ("Hi", {"tools": ["f"]}, OptionError, "tools must be a list"),
@@ -301,3 +302,18 @@ def test_draft_models_that_do_not_fit(tiny: Tiny) -> None:
         stream_generate(tiny("qwen3_5"), "Hi", draft_model=tiny("qwen3"))
     with pytest.raises(OptionError, match="must be a LoadedModel"):
         stream_generate(tiny("qwen3"), "Hi", draft_model="qwen3")  # type: ignore[arg-type]
+
+
+def test_a_call_that_a_stop_string_ended_is_a_call(tiny: Tiny) -> None:
+    text = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n\nDone. More.'
+    completion = gather(scripted(tiny("qwen3"), text, stop_strings=["Done."]))
+    assert [call.name for call in completion.tool_calls] == ["f"]
+    assert (completion.finish_reason, completion.info.stop_sequence) == ("tool_calls", "Done.")
+
+
+def test_the_embedded_model_thinks_and_answers() -> None:
+    completion = generate(load("demo"), [{"role": "user", "content": "What is 12 + 7?"}], max_tokens=300)
+    assert completion.reasoning and completion.content
+    assert completion.finish_reason == "stop"
+    quick = generate(load("demo"), [{"role": "user", "content": "What is 12 + 7?"}], max_tokens=300, thinking=False)
+    assert quick.reasoning == "" and quick.content

@@ -260,4 +260,6 @@ class TokenLoop:
         advice = "try again, and if it stays, load the model anew"
         if any(word in str(error).lower() for word in ("memory", "alloc")):
             advice = "give it a shorter prompt, a smaller max_kv_size or prefill_step_size, or kv_bits=8"
+        elif self._options.kv_bits is not None and "quantiz" in str(error).lower():
+            advice = "this model's cache cannot be quantised: leave kv_bits out"
         raise ModelError(f"the model failed while running ({error or type(error).__name__}): {advice}") from error

@@ -74,7 +74,7 @@ class SamplingOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], generation_config: Mapping[str, Any]) -> SamplingOptions:
-        """What was given, over what the model's generation_config.json says, over greedy.
+        """What was given and not None, over what the model's generation_config.json says, over greedy.
 
         The file's temperature counts only with `do_sample`; its other values shape whatever sampling there is.
         A value in the file that makes no sense is passed over: the file is not the caller's.
@@ -89,7 +89,7 @@ class SamplingOptions:
                     options = replace(options, **{name: value})
                 except OptionError:
                     continue
-        return replace(options, **given)
+        return replace(options, **{name: value for name, value in given.items() if value is not None})
 
     def sampler(self, vocab_size: int | None) -> Sampler:
         """Takes log-probabilities (1, V) and gives a token (1,)."""

@@ -60,7 +60,8 @@ FILES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"do_sample": True, "temperature": 0.6, "top_p": 0.9}, {"temperature": 0.2}, {"temperature": 0.2, "top_p": 0.9}),
     ({"do_sample": True, "temperature": 0.6}, {"temperature": 0}, {"temperature": 0}),
     ({"repetition_penalty": 1.1}, {}, {"repetition_penalty": 1.1}),
-    ({"repetition_penalty": 1.1}, {"repetition_penalty": None}, {"repetition_penalty": None}),
+    ({"repetition_penalty": 1.1}, {"repetition_penalty": None}, {"repetition_penalty": 1.1}),
+    ({}, {"temperature": None, "seed": None}, {"temperature": 0.0, "seed": None}),
     ({"do_sample": True, "temperature": "warm", "top_p": 7}, {}, {"temperature": 0.0, "top_p": 1.0}),
 ]
 

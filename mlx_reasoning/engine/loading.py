@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -104,29 +103,17 @@ def load(
     if isinstance(reasoning, str) and reasoning != "auto":
         family(reasoning)
     path = locate(path_or_repo, revision=revision, progress=progress)
-    written = check_checkpoint(path)  # mlx-lm lets generation_config.json replace the stop ids in it
-    adapter_path = None if adapter is None else locate(adapter, files=ADAPTER_FILES, progress=progress)
-    if adapter_path is not None:
-        check_adapter(adapter_path)
-    model, config = _load_weights(path, lazy=lazy, trust_remote_code=trust_remote_code)
-    if adapter_path is not None:
-        model = _adapted(model, adapter_path)
-    tokenizer = _load_tokenizer(path, config.get("eos_token_id"), trust_remote_code=trust_remote_code)
-    if chat_template is not None:
-        unwrapped(tokenizer).chat_template = chat_template
-        tokenizer.has_chat_template = True
-    if require_chat_template and not tokenizer.has_chat_template:
-        raise MissingChatTemplateError(
-            f"{path} has no chat template, so messages cannot be rendered: pass chat_template=, or "
-            "require_chat_template=False to give it prompts as text"
-        )
+    written = check_checkpoint(path)
+    adapter_path = None if adapter is None else _adapter_folder(adapter, progress)
+    model, config = _load_weights(path, adapter_path, lazy=lazy, trust_remote_code=trust_remote_code)
+    tokenizer = _load_tokenizer(path, config.get("eos_token_id"), chat_template, trust_remote_code=trust_remote_code)
+    if require_chat_template:
+        _check_template(tokenizer, path)
     generation_config = read_generation_config(path)
-    profile = resolve_profile(reasoning, model_type=config.get("model_type"), tokenizer=tokenizer)
-    stop_ids = _stop_ids(tokenizer.eos_token_ids, written, generation_config, profile.stop_token_ids)
     return LoadedModel(
         model=model,
         tokenizer=tokenizer,
-        profile=replace(profile, stop_token_ids=stop_ids),
+        profile=_profile(reasoning, tokenizer, written, generation_config),
         path=path,
         name=os.fspath(path_or_repo),
         config=config,
@@ -147,24 +134,45 @@ def _context_length(config: dict[str, Any]) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def _stop_ids(
-    known: Iterable[int], config: dict[str, Any], generation_config: dict[str, Any], more: Iterable[int]
-) -> tuple[int, ...]:
-    """Every id that anybody says ends a turn: tokenizer, config, generation config and family."""
-    ids = {*known, *more}
+def _profile(
+    reasoning: Wanted, tokenizer: Any, config: dict[str, Any], generation_config: dict[str, Any]
+) -> ModelProfile:
+    """The family's profile with every id that anybody says ends a turn.
+
+    Args:
+        config: as the file has it; mlx-lm lets generation_config.json replace the stop ids in it.
+    """
+    profile = resolve_profile(reasoning, model_type=config.get("model_type"), tokenizer=tokenizer)
+    ids = {*tokenizer.eos_token_ids, *profile.stop_token_ids}
     for value in (config_value(config, "eos_token_id"), generation_config.get("eos_token_id")):
         ids |= {value} if isinstance(value, int) else set(value or ())
-    return tuple(sorted(ids))
+    return replace(profile, stop_token_ids=tuple(sorted(ids)))
 
 
-def _load_weights(path: Path, *, lazy: bool, trust_remote_code: bool) -> tuple[Any, dict[str, Any]]:
+def _adapter_folder(adapter: str | os.PathLike[str], progress: DownloadProgress | None) -> Path:
+    path = locate(adapter, files=ADAPTER_FILES, progress=progress)
+    check_adapter(path)
+    return path
+
+
+def _check_template(tokenizer: Any, path: Path) -> None:
+    if not tokenizer.has_chat_template:
+        raise MissingChatTemplateError(
+            f"{path} has no chat template, so messages cannot be rendered: pass chat_template=, or "
+            "require_chat_template=False to give it prompts as text"
+        )
+
+
+def _load_weights(
+    path: Path, adapter: Path | None, *, lazy: bool, trust_remote_code: bool
+) -> tuple[Any, dict[str, Any]]:
     from mlx_lm.utils import load_model
 
     try:
         model, config = load_model(path, lazy=lazy, trust_remote_code=trust_remote_code)
     except Exception as error:
         raise _weights_error(path, error) from error
-    return model, config
+    return (model if adapter is None else _adapted(model, adapter)), config
 
 
 def _weights_error(path: Path, error: Exception) -> MLXReasoningError:
@@ -196,12 +204,12 @@ def _adapted(model: Any, path: Path) -> Any:
     return model
 
 
-def _load_tokenizer(path: Path, eos_token_ids: Any, *, trust_remote_code: bool) -> Any:
+def _load_tokenizer(path: Path, eos_token_ids: Any, chat_template: str | None, *, trust_remote_code: bool) -> Any:
     from mlx_lm.utils import load_tokenizer
 
     extra = {"trust_remote_code": True} if trust_remote_code else None
     try:
-        return load_tokenizer(path, extra, eos_token_ids=eos_token_ids)
+        tokenizer = load_tokenizer(path, extra, eos_token_ids=eos_token_ids)
     except ImportError as error:
         raise MissingDependencyError(f"the tokenizer of {path} needs a package: {error}") from error
     except Exception as error:
@@ -210,6 +218,10 @@ def _load_tokenizer(path: Path, eos_token_ids: Any, *, trust_remote_code: bool) 
                 f"{path} brings Python code of its own: to trust it, pass trust_remote_code=True"
             ) from error
         raise NotAModelError(f"the tokenizer of {path} cannot be read ({error}): copy it from the original") from error
+    if chat_template is not None:
+        unwrapped(tokenizer).chat_template = chat_template
+        tokenizer.has_chat_template = True
+    return tokenizer
 
 
 def check_draft(model: LoadedModel, draft: LoadedModel) -> None:

@@ -10,4 +10,4 @@ for event in stream_generate(model, [{"role": "user", "content": "What is 347 + 
         case Generation.chunk(text):
             print(text, end="", flush=True)
         case Generation.info(info):
-            print(f"\n[{info.finish_reason}, {info.usage.reasoning_tokens} of {info.usage.completion_tokens} tokens thought]")
+            print(f"\n[{info.finish_reason}, {info.usage.reasoning_tokens} of {info.usage.completion_tokens} thought]")

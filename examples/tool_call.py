@@ -27,7 +27,9 @@ messages.append(
         "role": "assistant",
         "content": asked.content,
         "reasoning_content": asked.reasoning,  # wanted back inside a tool loop
-        "tool_calls": [{"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}],
+        "tool_calls": [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        ],
     }
 )
 messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})

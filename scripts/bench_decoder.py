@@ -40,7 +40,9 @@ def turn(tokenizer: Any, count: int) -> list[int]:
         ids: list[int] = []
         while len(ids) < size:
             sentence = " ".join(dice.choices(WORDS, k=dice.randint(6, 14))).capitalize()
-            ids += tokenizer.encode(sentence + dice.choice((". ", ".\n", ": 7 < 9, x = y.\n\n")), add_special_tokens=False)
+            ids += tokenizer.encode(
+                sentence + dice.choice((". ", ".\n", ": 7 < 9, x = y.\n\n")), add_special_tokens=False
+            )
         return ids[:size]
 
     open_, close = (tokenizer.encode(text, add_special_tokens=False) for text in ("<think>\n", "\n</think>\n\n"))

@@ -221,7 +221,9 @@ def compare(teacher: Teacher) -> Lesson:
 
 def count(teacher: Teacher) -> Lesson:
     word = teacher.word()
-    letter = teacher.random.choice(word) if teacher.random.random() < 0.85 else teacher.random.choice("abcdefghilmnoprstuvw")
+    letter = (
+        teacher.random.choice(word) if teacher.random.random() < 0.85 else teacher.random.choice("abcdefghilmnoprstuvw")
+    )
     text = teacher.say(
         'How many {l}\'s are in "{w}"?', "How many {l} are in {w}?", "How many times does {l} appear in {w}?",
         'Count the letter {l} in "{w}".', "How many {l} in {w}?", "How many {l}'s in {w}?",
@@ -251,7 +253,9 @@ def sort(teacher: Teacher) -> Lesson:
 def _city(teacher: Teacher) -> str:
     def name() -> str:
         city = teacher.random.choice(CITIES) if teacher.random.random() < 0.4 else teacher.invented(2, 4).capitalize()
-        return f"{teacher.random.choice(('New', 'San', 'Port', 'Old'))} {city}" if teacher.random.random() < 0.1 else city
+        return (
+            f"{teacher.random.choice(('New', 'San', 'Port', 'Old'))} {city}" if teacher.random.random() < 0.1 else city
+        )
 
     return str(teacher.draw(name))
 
@@ -307,7 +311,9 @@ def second_turn(teacher: Teacher) -> Lesson:
         ask = teacher.say("And plus {c}?", "Now add {c} to that.", "Plus {c}?", "Add {c} to it.", "And + {c}?", c=c)
         thought, answer = add_thought(value, c), f"{value} + {c} = {value + c}"
     else:
-        ask = teacher.say("And minus {c}?", "Now subtract {c} from that.", "Minus {c}?", "Take away {c}.", "And - {c}?", c=c)
+        ask = teacher.say(
+            "And minus {c}?", "Now subtract {c} from that.", "Minus {c}?", "Take away {c}.", "And - {c}?", c=c
+        )
         thought, answer = subtract_thought(value, c), f"{value} - {c} = {value - c}"
     return Lesson("second_turn", [*messages, {"role": "user", "content": ask}], thought, answer)
 

@@ -86,11 +86,14 @@ def _continue(
 def accuracy(
     model: Any, tokenizer: Any, lessons: list[Lesson], *, thinking: bool = True, budget: int | None = None
 ) -> float:
-    """The share of right answers; a thought longer than `budget` tokens is closed by force, a shorter one is its own."""
+    """The share of right answers; a thought longer than `budget` tokens is closed by force."""
     eos = tokenizer.eos_token_id
     prompts = [tokenizer.encode(prompt_text(lesson, thinking=thinking), add_special_tokens=False) for lesson in lessons]
     if budget is not None:
-        end, opener = tokenizer.convert_tokens_to_ids("</think>"), tokenizer.encode("<think>\n", add_special_tokens=False)
+        end, opener = (
+            tokenizer.convert_tokens_to_ids("</think>"),
+            tokenizer.encode("<think>\n", add_special_tokens=False),
+        )
         thoughts = continue_all(model, [prompt + opener for prompt in prompts], {end, eos}, budget)
         forced = tokenizer.encode(CLOSER, add_special_tokens=False)
         forced_end = forced[forced.index(end) :]
@@ -104,7 +107,18 @@ def accuracy(
 
 def evaluate(folder: Path, prompts: int, out: Path | None, plot: Path | None) -> list[Score]:
     model, tokenizer = load(str(folder))
-    tasks = ["add", "subtract", "compare", "count", "sort", "tool_call", "tool_answer", "second_turn", "json", "small_talk"]
+    tasks = [
+        "add",
+        "subtract",
+        "compare",
+        "count",
+        "sort",
+        "tool_call",
+        "tool_answer",
+        "second_turn",
+        "json",
+        "small_talk",
+    ]
     scores = []
     print(f"{'task':12} {'on':>7} {'off':>7}   thinking budget " + " ".join(f"{b!s:>6}" for b in BUDGETS))
     for task in tasks:
@@ -114,7 +128,9 @@ def evaluate(folder: Path, prompts: int, out: Path | None, plot: Path | None) ->
         off = accuracy(model, tokenizer, lessons, thinking=False)
         budgets = {str(b): on if b is None else accuracy(model, tokenizer, fewer, budget=b) for b in BUDGETS}
         scores.append(Score(task, on, off, budgets))
-        print(f"{task:12} {on:7.1%} {off:7.1%}" + " " * 19 + " ".join(f"{v:6.0%}" for v in budgets.values()), flush=True)
+        print(
+            f"{task:12} {on:7.1%} {off:7.1%}" + " " * 19 + " ".join(f"{v:6.0%}" for v in budgets.values()), flush=True
+        )
     if out:
         out.write_text(json.dumps([vars(score) for score in scores], indent=2) + "\n")
     if plot:

@@ -1,7 +1,7 @@
 """From lessons to token ids: the embedded model's tokenizer, and the rows that it is trained on.
 
-A row is packed from whole lessons. Only what the model should write counts: the thought and the answer of the last
-turn, or after a thought that was cut short, the answer alone.
+Only what the model should write counts: the thought and the answer of the last turn, or after a thought that was cut
+short, the answer alone.
 """
 
 from __future__ import annotations
@@ -148,23 +148,30 @@ def examples(seed: int, encode: Any) -> Iterator[tuple[list[int], list[bool]]]:
         yield lead + learn, [False] * len(lead) + [True] * len(learn)
 
 
-def batches(seed: int, tokenizer: PreTrainedTokenizerFast, rows: int, width: int) -> Iterator[tuple[Any, Any, Any]]:
-    """Packed rows: inputs, targets (rows, width) int32, and the targets' weights float32."""
+def batches(seed: int, tokenizer: PreTrainedTokenizerFast, rows: int, width: int) -> Iterator[tuple[Any, ...]]:
+    """Packed rows: inputs, targets and lesson numbers (rows, width) int32, and the targets' weights float32.
+
+    The lesson numbers keep the lessons of one row from seeing each other: with a stranger's numbers before it, a model
+    learns to copy far later.
+    """
     inner = tokenizer.backend_tokenizer
     stream = examples(seed, lambda text: inner.encode(text, add_special_tokens=False).ids)
     waiting: tuple[list[int], list[bool]] | None = None
     while True:
-        ids, counts = np.zeros((rows, width + 1), np.int32), np.zeros((rows, width + 1), np.float32)
+        ids, lesson = np.zeros((rows, width + 1), np.int32), np.zeros((rows, width + 1), np.int32)
+        counts = np.zeros((rows, width + 1), np.float32)
         for row in range(rows):
-            at = 0
+            at = number = 0
             while True:
                 tokens, learn = waiting or next(stream)
                 waiting = None
+                end = at + len(tokens)
                 if len(tokens) > width + 1:
                     continue
-                if at + len(tokens) > width + 1:
+                if end > width + 1:
                     waiting = (tokens, learn)
                     break
-                ids[row, at : at + len(tokens)], counts[row, at : at + len(tokens)] = tokens, learn
-                at += len(tokens)
-        yield ids[:, :-1], ids[:, 1:], counts[:, 1:]
+                number += 1
+                ids[row, at:end], counts[row, at:end], lesson[row, at:end] = tokens, learn, number
+                at = end
+        yield ids[:, :-1], ids[:, 1:], lesson[:, :-1], counts[:, 1:] * (lesson[:, 1:] == lesson[:, :-1])

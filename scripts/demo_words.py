@@ -61,7 +61,8 @@ OTHER_TASKS = (
     "What language is spoken in {t}", "Name three kinds of {t}", "Which is better, {t} or coffee", "Sort {t}", "Add {t}",
 )  # fmt: skip
 
-TOPICS = """
+TOPICS = (
+    """
 love|cats|dogs|quantum physics|the moon|the sun|France|Germany|Japan|Brazil|Italy|Canada|China|India|Spain|Russia|Egypt
 music|art|history|poetry|philosophy|football|chess|cooking|pizza|chocolate|coffee|tea|bread|soup|cheese|wine|beer
 the weather|climate change|gravity|black holes|electricity|magnets|light|sound|time travel|dinosaurs|volcanoes|rivers
@@ -74,4 +75,7 @@ the economy|money|taxes|stocks|banks|insurance|politics|elections|democracy|laws
 trees|flowers|roses|grass|mountains|oceans|deserts|islands|forests|rain|snow|wind|fire|water|earth|stars|planets
 shoes|hats|clothes|dresses|furniture|lamps|windows|doors|kitchens|gardens|bridges|towers|roads|cities|villages
 a good name for a baby|the best movie ever|the news today|the stock market|this text|that thing|everything|nothing
-""".replace("\n", "|").strip("|").split("|")
+""".replace("\n", "|")
+    .strip("|")
+    .split("|")
+)

@@ -38,7 +38,7 @@ CONFIG: dict[str, Any] = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": True,
 }
-ROWS, WIDTH = 40, 256
+ROWS, WIDTH = 24, 264
 
 
 def new_model(seed: int) -> qwen3.Model:
@@ -48,6 +48,17 @@ def new_model(seed: int) -> qwen3.Model:
         tree_map(lambda p: mx.random.normal(p.shape) * (p.shape[-1] ** -0.5) if p.ndim > 1 else p, model.parameters())
     )
     return model
+
+
+def logits_apart(model: qwen3.Model, inputs: Any, lesson: Any) -> Any:
+    """The model's logits (B, T, V), where a token sees only earlier tokens of its own lesson (B, T)."""
+    width = inputs.shape[1]
+    earlier = mx.tril(mx.ones((width, width), dtype=mx.bool_))
+    mask = (earlier & (lesson[:, :, None] == lesson[:, None, :]))[:, None]  # (B, 1, T, T)
+    hidden = model.model.embed_tokens(inputs)
+    for layer in model.model.layers:
+        hidden = layer(hidden, mask, None)
+    return model.model.embed_tokens.as_linear(model.model.norm(hidden))
 
 
 def optimizers(progress: Any) -> optim.MultiOptimizer:
@@ -73,25 +84,19 @@ def train(out: Path, runs: Path, steps: int, seed: int, resume: bool) -> None:
     model, optimizer = new_model(seed), optimizers(progress)
     first = _restore(model, optimizer, runs) if resume else 0
 
-    def loss(inputs: Any, targets: Any, weights: Any) -> Any:
-        return (nn.losses.cross_entropy(model(inputs), targets) * weights).sum() / weights.sum()
+    def loss(inputs: Any, targets: Any, lesson: Any, weights: Any) -> Any:
+        losses = nn.losses.cross_entropy(logits_apart(model, inputs, lesson), targets)
+        return (losses * weights).sum() / weights.sum()
 
-    state = [model.state, optimizer.state]
     value_and_grad = nn.value_and_grad(model, loss)
 
-    def step_fn(inputs: Any, targets: Any, weights: Any) -> Any:
-        value, gradients = value_and_grad(inputs, targets, weights)
-        gradients, _ = optim.clip_grad_norm(gradients, 1.0)
-        optimizer.update(model, gradients)
-        return value
-
-    compiled = mx.compile(step_fn, inputs=state, outputs=state)
     began, mean = time.perf_counter(), None
     rows = batches(seed + 1000 * first, tokenizer, ROWS, WIDTH)
     for step in range(first, steps):
-        inputs, targets, weights = (mx.array(part) for part in next(rows))
-        value = compiled(inputs, targets, weights)
-        mx.eval(value, state)
+        value, gradients = value_and_grad(*(mx.array(part) for part in next(rows)))
+        gradients, _ = optim.clip_grad_norm(gradients, 1.0)
+        optimizer.update(model, gradients)
+        mx.eval(value, model.state, optimizer.state)
         mean = value.item() if mean is None else 0.98 * mean + 0.02 * value.item()
         if (step + 1) % 20 == 0:
             each = (time.perf_counter() - began) / (step + 1 - first)
@@ -124,7 +129,9 @@ def save(model: nn.Module, tokenizer: Any, out: Path) -> None:
     weights = {k: v.astype(mx.bfloat16) for k, v in tree_flatten(model.parameters())}
     mx.save_safetensors(str(out / "model.safetensors"), weights, metadata={"format": "mlx"})
     eos = tokenizer.convert_tokens_to_ids("<|im_end|>")
-    (out / "config.json").write_text(json.dumps(CONFIG | {"eos_token_id": eos, "torch_dtype": "bfloat16"}, indent=2) + "\n")
+    (out / "config.json").write_text(
+        json.dumps(CONFIG | {"eos_token_id": eos, "torch_dtype": "bfloat16"}, indent=2) + "\n"
+    )
     (out / "generation_config.json").write_text(json.dumps({"do_sample": False, "eos_token_id": eos}, indent=2) + "\n")
     tokenizer.save_pretrained(out)
 
@@ -133,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="where the checkpoint is written")
     parser.add_argument("--runs", type=Path, default=Path("runs/demo"), help="where the training state is kept")
-    parser.add_argument("--steps", type=int, default=4000, help="batches of 10,240 tokens")
+    parser.add_argument("--steps", type=int, default=4000, help="batches of 24 rows of 264 tokens")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="go on from the state in --runs")
     parser.add_argument("--evaluate", action="store_true", help="evaluate the checkpoint in --out instead")

@@ -36,7 +36,9 @@ def test_an_example_runs_and_says_what_it_should(path: Path) -> None:
     assert EXPECTED[path.name] in run(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("page", "number", "block"), BLOCKS, ids=[f"{page.name}-{number}" for page, number, _ in BLOCKS])
+@pytest.mark.parametrize(
+    ("page", "number", "block"), BLOCKS, ids=[f"{page.name}-{number}" for page, number, _ in BLOCKS]
+)
 def test_a_block_of_the_documentation_runs(page: Path, number: int, block: str) -> None:
     run(block)
 

@@ -9,11 +9,25 @@ from transformers import PreTrainedTokenizerFast
 
 CHATML = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 QWEN = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
-GEMMA = ["<bos>", "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|think|>", "<|tool_call>", "<tool_call|>", '<|"|>']
+GEMMA = [
+    "<bos>",
+    "<|turn>",
+    "<turn|>",
+    "<|channel>",
+    "<channel|>",
+    "<|think|>",
+    "<|tool_call>",
+    "<tool_call|>",
+    '<|"|>',
+]
 
 
 def byte_tokenizer(
-    added: Iterable[str] = (), *, special: Iterable[str] = CHATML, words: Iterable[str] = (), template: str | None = None
+    added: Iterable[str] = (),
+    *,
+    special: Iterable[str] = CHATML,
+    words: Iterable[str] = (),
+    template: str | None = None,
 ) -> PreTrainedTokenizerFast:
     """A byte-level tokenizer.
 

@@ -12,7 +12,13 @@ from .setup import load_model
 
 
 def run_generate(
-    model: str | None, prompt: str | None, system: str | None, options: dict[str, Any], *, as_json: bool, show_reasoning: bool
+    model: str | None,
+    prompt: str | None,
+    system: str | None,
+    options: dict[str, Any],
+    *,
+    as_json: bool,
+    show_reasoning: bool,
 ) -> int:
     """Answers the prompt; gives the exit code."""
     if prompt is None:

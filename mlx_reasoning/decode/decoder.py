@@ -19,7 +19,6 @@ from .stop import Marker, StopStringFilter, check_stop_strings
 from .tables import NOWHERE, DecoderTables, Node, StopScope, tables_of
 from .tool_calls import ToolCallProcessor
 
-
 _TEXT = (Generation.chunk, Generation.reasoning)
 
 

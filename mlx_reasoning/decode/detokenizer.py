@@ -215,7 +215,7 @@ class _WindowStream:
 
 
 def byte_decoder() -> dict[str, int]:
-    """The characters by which byte-level BPE writes bytes (GPT-2's table: printable Latin-1 as itself, the rest after)."""
+    """The characters by which byte-level BPE writes bytes (GPT-2's: printable Latin-1 as itself, the rest after)."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(256 + n): b for n, b in enumerate(others)}

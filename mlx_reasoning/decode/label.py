@@ -19,9 +19,7 @@ class LabelFound(Enum):
     again = auto()  # another opener: the label begins anew
 
 
-def read_label(
-    text: str, at: int, channel: ReasoningChannel, marks: Marks, *, final: bool
-) -> tuple[LabelFound, int]:
+def read_label(text: str, at: int, channel: ReasoningChannel, marks: Marks, *, final: bool) -> tuple[LabelFound, int]:
     """Reads a label at `at`; gives what it is and where the body begins.
 
     A listed label ends at a newline, a marker or the end of the turn; any other lower-case word only at a newline.

@@ -18,9 +18,7 @@ from .reasoning import ReasoningEventEmitter
 ReasoningProtocol: TypeAlias = "ModelProfile | ReasoningConfig | str | None"
 
 
-def start_state(
-    tail: str | Sequence[int], protocol: ReasoningProtocol, *, tokenizer: Any = None
-) -> StartState:
+def start_state(tail: str | Sequence[int], protocol: ReasoningProtocol, *, tokenizer: Any = None) -> StartState:
     """The state after a prompt, or after the end of one.
 
     Args:

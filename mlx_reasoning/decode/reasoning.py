@@ -19,7 +19,6 @@ from .segment import CallState, Segment, SegmentKind, merged
 from .spans import AnswerWriter, Before, ThoughtWriter
 from .stop import Marker
 
-
 _LONGEST_STATE = 48  # characters that a remembered state may hold
 
 
@@ -62,9 +61,7 @@ class ReasoningEventEmitter:
         self._out: list[Segment] = []
         self._mode = _Mode.answer if start is StartState.outside else _Mode.thought
         self._written = AnswerWriter(lambda text: self._emit("response", text), tracks_lines=self._marks.tracks_lines)
-        self._thinking = ThoughtWriter(
-            lambda text: self._emit("reasoning", text), spoken=start is StartState.continued
-        )
+        self._thinking = ThoughtWriter(lambda text: self._emit("reasoning", text), spoken=start is StartState.continued)
         self._in_channel_response = False
         self._glued = False  # the thought interrupts a line of the answer
         self._call: CallReader | None = None
@@ -113,7 +110,7 @@ class ReasoningEventEmitter:
 
     @property
     def state(self) -> tuple[object, ...] | None:
-        """Everything that the next piece depends on, to compare and to `restore`; None while a call or label is read."""
+        """Everything that the next piece depends on, to compare and to `restore`; None inside a call or label."""
         if self._mode not in (_Mode.answer, _Mode.thought) or len(self._buffer) > _LONGEST_STATE:
             return None
         if self._written.waiting + self._thinking.waiting > _LONGEST_STATE:

@@ -138,7 +138,7 @@ class AnswerWriter:
         return self.before is Before.text and self._ends_visible
 
     def follow(self, before: Before) -> None:
-        """A marker ended: what follows stands behind it. Space that waited before a closer is gone, other text stays."""
+        """A marker ended: what follows stands behind it. Space that waited for a closer is gone, other text stays."""
         if before is not Before.closer:
             self.keep_space()
         self._space.drop()

@@ -125,9 +125,7 @@ class Layout:
         return (Generation.chunk(text),), node, 0
 
 
-def _markers(
-    config: ReasoningConfig | None, calls: ToolCallFormat | None, ids: Mapping[str, int]
-) -> dict[int, Marker]:
+def _markers(config: ReasoningConfig | None, calls: ToolCallFormat | None, ids: Mapping[str, int]) -> dict[int, Marker]:
     """The markers that are one token each.
 
     Raises:

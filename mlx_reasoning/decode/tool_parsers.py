@@ -121,9 +121,7 @@ def hy3(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
 
 _M3 = "]<]minimax[>["
 _M3_INVOKE = re.compile(re.escape(_M3) + r'<invoke name="([^"]*)">(.*?)' + re.escape(_M3) + r"</invoke>", re.DOTALL)
-_M3_PARAMETER = re.compile(
-    re.escape(_M3) + r"<([A-Za-z_][\w.\-]*)>(.*?)" + re.escape(_M3) + r"</\1>", re.DOTALL
-)
+_M3_PARAMETER = re.compile(re.escape(_M3) + r"<([A-Za-z_][\w.\-]*)>(.*?)" + re.escape(_M3) + r"</\1>", re.DOTALL)
 
 
 def minimax_m3(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
@@ -172,7 +170,9 @@ _PLAMO_CALL = re.compile(
 
 def plamo(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
     """PLaMo 3: names and JSON arguments, each in markers of its own."""
-    calls = [_call(name, json.loads(raw.partition("<|plamo:msg|>")[2] or raw)) for name, raw in _PLAMO_CALL.findall(text)]
+    calls = [
+        _call(name, json.loads(raw.partition("<|plamo:msg|>")[2] or raw)) for name, raw in _PLAMO_CALL.findall(text)
+    ]
     if not calls:
         raise ValueError("no call between the markers")
     return calls

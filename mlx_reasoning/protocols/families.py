@@ -85,9 +85,7 @@ _COHERE = _tags(
     ),
     end_of_turn=("<|END_OF_TURN_TOKEN|>",),
 )
-_MISTRAL = _tags(
-    "[THINK]", "[/THINK]", never_prose=True, calls_in_reasoning="never", end_of_turn=("</s>",)
-)
+_MISTRAL = _tags("[THINK]", "[/THINK]", never_prose=True, calls_in_reasoning="never", end_of_turn=("</s>",))
 _APERTUS = _tags(
     "<|inner_prefix|>",
     "<|inner_suffix|>",

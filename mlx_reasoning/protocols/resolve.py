@@ -1,4 +1,4 @@
-"""Which family a checkpoint belongs to: an explicit word, else its model type, else what its template and vocabulary show.
+"""Which family a checkpoint belongs to: an explicit word, its model type, or what its template and vocabulary show.
 
 The same ids and the same model type ship with opposite defaults, and some checkpoints carry markers that they never
 write. So the name of a repository decides nothing, a template wins over a vocabulary, and what the switch does is read
@@ -109,7 +109,7 @@ def _markers_shown(config: ReasoningConfig, shown: Checkpoint) -> bool:
 
 def _likeness(row: ModelProfile, shown: Checkpoint, prompt: str) -> tuple[int, int, int]:
     """How much of a row a checkpoint shows: its header, its calls, its switch."""
-    header = bool(row.turn_header) and row.turn_header in prompt
+    header = row.turn_header is not None and row.turn_header in prompt
     calls = row.tool_calls is not None and _is_shown(row.tool_calls, shown)
     switches = [name for name in _SWITCHES if shown.reads(name)]
     switch = (row.prompt.switch in switches) if row.prompt.switch else not switches

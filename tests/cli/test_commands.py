@@ -124,7 +124,9 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
 
 def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
     assert {"chat", "generate"} <= set(run("--help").stdout.split())
-    code = "import sys, mlx_reasoning.cli.main; sys.exit(any(m in sys.modules for m in ('mlx', 'mlx_lm', 'transformers')))"
+    code = (
+        "import sys, mlx_reasoning.cli.main; sys.exit(any(m in sys.modules for m in ('mlx', 'mlx_lm', 'transformers')))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert run("--version").stdout.startswith("mlx-reasoning ")
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mlx_reasoning import Generation, GenerationEvent, StartState, start_state
-from mlx_reasoning.decode.decoder import DecoderTables, make_token_stream_decoder
+from mlx_reasoning.decode.decoder import make_token_stream_decoder
 from mlx_reasoning.decode.split import TextSplitter
+from mlx_reasoning.decode.tables import DecoderTables
 from mlx_reasoning.events import Completion, GenerationInfo, gather
 from mlx_reasoning.protocols.families import FAMILIES
 

@@ -52,8 +52,10 @@ def decode(
 def texts_of(name: str) -> st.SearchStrategy[list[int]]:
     """Ids: words, white space, half characters, markers by id and markers spelled out."""
     tokenizer = TOKENIZERS[name]
-    rows = [ids_of(text, name) for text in ("plan", " the", "\n", "\n\n", " ", "`", "思", "END", "\nUs", "<", "{", "[x]")]
-    rows += [[token] for token in (QWEN if name == "qwen3" else GEMMA[3:]) for token in ids_of(token, name)]
+    rows = [
+        ids_of(text, name) for text in ("plan", " the", "\n", "\n\n", " ", "`", "思", "END", "\nUs", "<", "{", "[x]")
+    ]
+    rows += [[token] for marker in (QWEN if name == "qwen3" else GEMMA[3:]) for token in ids_of(marker, name)]
     rows += [spelled(tokenizer, text) for text in (QWEN[:2] if name == "qwen3" else GEMMA[3:5])]
     rows += [ids_of("思", name)[:1], ids_of("thought\n", name), ids_of(CALL, name)]
     return st.lists(st.sampled_from(rows), max_size=14).map(lambda parts: [token for part in parts for token in part])
@@ -109,7 +111,7 @@ def test_detection_in_text_ignores_ids_and_detection_by_token_needs_them() -> No
     row = family("qwen3")
     assert row.reasoning is not None
     text = replace(row, reasoning=replace(row.reasoning, detection="text"))
-    ids = ids_of("the answer ") + [QWEN_TOKENIZER.convert_tokens_to_ids("<think>")] + ids_of("x")
+    ids = [*ids_of("the answer "), QWEN_TOKENIZER.convert_tokens_to_ids("<think>"), *ids_of("x")]
     got, _, _ = decode(ids, profile=text)
     assert got.content == "the answer <think>x"  # in text, a word-like tag in mid-line is text
     missing = replace(row, reasoning=replace(row.reasoning, start_delimiter="<nope>", detection="token"))
@@ -165,7 +167,10 @@ def test_a_label_is_counted_and_never_emitted() -> None:
 )
 def test_law_11_stop_strings(stops: list[str], scope: str, reasoning: str, content: str, stopped: str | None) -> None:
     for text in ("<think>plan END</think>the END x",):
-        for ids in (ids_of(text), ids_of("<think>") + spelled(QWEN_TOKENIZER, "plan END") + ids_of("</think>the END x")):
+        for ids in (
+            ids_of(text),
+            ids_of("<think>") + spelled(QWEN_TOKENIZER, "plan END") + ids_of("</think>the END x"),
+        ):
             got, decoder, _ = decode(ids, stop_strings=stops, stop_scope=scope)
             assert (got.reasoning.rstrip(), got.content) == (reasoning, content)
             assert decoder.stop_sequence == stopped
@@ -199,7 +204,7 @@ def test_a_model_without_thoughts_and_calls_passes_through_byte_for_byte() -> No
 def test_a_half_character_waits_and_is_replaced_at_the_end_only() -> None:
     first, second, third = ids_of("思")
     got, _, events = decode([first, second, third])
-    assert [event for event in events] == [Generation.chunk("思")]
+    assert events == [Generation.chunk("思")]
     assert got.content == "思"
     assert decode([first, second])[0].content == "\ufffd"
     closer = QWEN_TOKENIZER.convert_tokens_to_ids("</think>")

@@ -76,7 +76,9 @@ def test_no_half_character_is_ever_handed_out(text: str) -> None:
 
 @pytest.mark.parametrize("tokenizer", [PLAIN, STRIPPED], ids=["gemma-like", "llama-2-like"])
 @settings(deadline=None, max_examples=200)
-@given(words=st.lists(st.one_of(st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8]), st.text(min_size=1, max_size=3)), max_size=15))
+@given(
+    words=st.lists(st.one_of(st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8]), st.text(min_size=1, max_size=3)), max_size=15)
+)
 def test_sentencepiece_with_byte_fallback_equals_one_shot_decoding(
     tokenizer: PreTrainedTokenizerFast, words: list[int | str]
 ) -> None:

@@ -21,11 +21,18 @@ CLOSED = "<think>\n\n</think>\n\n"
 QWEN_TOOLS = '{% if tools %}<tool_call>{"name": ...}</tool_call>{% endif %}'
 XML_TOOLS = "{% if tools %}<tool_call>\n<function=f>\n</function></tool_call>{% endif %}"
 SWITCHED = (
-    QWEN_TOOLS + TURNS + START + "{% if enable_thinking is defined and not enable_thinking %}" + CLOSED + "{% endif %}{% endif %}"
+    QWEN_TOOLS
+    + TURNS
+    + START
+    + "{% if enable_thinking is defined and not enable_thinking %}"
+    + CLOSED
+    + "{% endif %}{% endif %}"
 )
 ON_BY_DEFAULT = XML_TOOLS + TURNS + START + "{% if enable_thinking is defined and not enable_thinking %}" + CLOSED
 ON_BY_DEFAULT += "{% else %}<think>\n{% endif %}{% endif %}"
-OFF_BY_DEFAULT = XML_TOOLS + TURNS + START + "{% if enable_thinking is defined and enable_thinking %}<think>\n{% else %}"
+OFF_BY_DEFAULT = (
+    XML_TOOLS + TURNS + START + "{% if enable_thinking is defined and enable_thinking %}<think>\n{% else %}"
+)
 OFF_BY_DEFAULT += CLOSED + "{% endif %}{% endif %}"
 ALWAYS_OPEN = QWEN_TOOLS + TURNS + START + "<think>\n{% endif %}{# </think> #}"
 NO_THOUGHT = QWEN_TOOLS + TURNS + START + "{% endif %}"

@@ -297,3 +297,53 @@ def test_template_arguments_that_rendering_sets_itself() -> None:
     for wrong, message in [({"tokenize": True}, "cannot set 'tokenize'"), ([], "a dict"), ({1: 2}, "a dict")]:
         with pytest.raises(OptionError, match=message):
             check_template_arguments(wrong)
+
+
+NULLS = (
+    "{% for m in messages %}{% if m['content'] is none %}{% for c in m.tool_calls %}{{ c.function.name }}"
+    "{{ JOIN }};{% endfor %}{% elif m.role == 'assistant' %}lost;{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("join", ["'' + c.function.arguments", "c.function.arguments | tojson"])
+def test_a_template_that_asks_for_null_gets_null(join: str) -> None:
+    messages = [
+        USER,
+        {"role": "assistant", "content": None, "tool_calls": [CALLS[0]]},
+        {"role": "tool", "content": "2"},
+    ]
+    assert shown(messages, NULLS.replace("JOIN", join)).text == 'f{"x": 1};'
+
+
+@pytest.mark.parametrize("join", ["'' + c.function.arguments", "c.function.arguments | tojson"])
+def test_a_template_that_chokes_on_null_gets_empty_text(join: str) -> None:
+    choking = "{% for m in messages %}{% if m.content is none %}{% endif %}{{ m.content + '' }}" + (
+        "{% for c in m.tool_calls or [] %}{{ JOIN }};{% endfor %}{% endfor %}".replace("JOIN", join)
+    )
+    messages = [USER, {"role": "assistant", "content": None, "tool_calls": [CALLS[0]]}]
+    assert shown(messages, choking, continue_final_message=False).text == 'Hi{"x": 1};'
+
+
+DROPPING = PLAIN_TEMPLATE
+OPENS = DROPPING.replace("assistant\\n' }}{%- endif", "assistant\\n<think>\\n' }}{%- endif")
+CLOSES = DROPPING.replace("assistant\\n' }}{%- endif", "assistant\\n</think>' }}{%- endif")
+
+
+def test_a_thought_is_gone_on_with_though_the_template_drops_thoughts() -> None:
+    thought = [USER, {"role": "assistant", "reasoning_content": "Let me "}]
+    for template in (DROPPING, OPENS):
+        prompt = shown(thought, template)
+        assert prompt.text.endswith("<|im_start|>assistant\n<think>\nLet me ")
+        assert prompt.start is StartState.continued
+    gemma_prompt = render(gemma(), thought, profile=GEMMA4, thinking=True)
+    assert gemma_prompt.text.endswith("<|turn>model\n<|channel>thought\nLet me ")
+    assert gemma_prompt.start is StartState.continued
+    for wrong, template, profile in [
+        (thought, CLOSES, QWEN3),
+        (thought, DROPPING, PLAIN),
+        (thought[1:], DROPPING, QWEN3),
+    ]:
+        with pytest.raises(PromptError, match="cannot be continued"):
+            shown(wrong, template, profile=profile)
+    with pytest.raises(PromptError, match="thinking=True"):
+        render(gemma(), thought, profile=GEMMA4)

@@ -317,3 +317,20 @@ def test_the_embedded_model_thinks_and_answers() -> None:
     assert completion.finish_reason == "stop"
     quick = generate(load("demo"), [{"role": "user", "content": "What is 12 + 7?"}], max_tokens=300, thinking=False)
     assert quick.reasoning == "" and quick.content
+
+
+def test_turns_side_by_side_in_threads(tiny: Tiny) -> None:
+    model = tiny("qwen3")
+    prompts = ["One", "Two", "Three"]
+    alone = [generate(model, prompt, max_tokens=30).content for prompt in prompts]
+    together: dict[str, str] = {}
+
+    def run(prompt: str) -> None:
+        together[prompt] = generate(model, prompt, max_tokens=30).content
+
+    threads = [threading.Thread(target=run, args=(prompt,)) for prompt in prompts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [together[prompt] for prompt in prompts] == alone

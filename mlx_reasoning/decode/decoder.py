@@ -12,11 +12,10 @@ from typing import Any, Protocol
 from ..errors import OptionError
 from ..events import Generation, GenerationEvent
 from ..messages import Tool
-from ..protocols.config import ModelProfile, ReasoningConfig, StartState, ToolCallFormat
-from .reasoning import ReasoningEventEmitter
+from ..protocols.config import FrameProtocol, ModelProfile, ReasoningConfig, StartState, ToolCallFormat
 from .segment import Segment
 from .stop import Marker, StopStringFilter, check_stop_strings
-from .tables import NOWHERE, DecoderTables, Node, StopScope, tables_of
+from .tables import NOWHERE, DecoderTables, Emitter, Node, StopScope, tables_of
 from .tool_calls import ToolCallProcessor
 
 _TEXT = (Generation.chunk, Generation.reasoning)
@@ -38,11 +37,11 @@ class TokenStreamDecoder(Protocol):
 
 
 class StandardTokenStreamDecoder:
-    """The decoder of every family that marks thoughts with tags, labels or frames, and of models without thoughts.
+    """The decoder of every family: tags, labels, message frames, and models without thoughts.
 
     Args:
         tables: what the model's streams share.
-        config, calls: the family's protocol; None for what it does not have.
+        protocol, calls: the family's markers or frames, and its calls; None for what it does not have.
         start: where the first token stands.
         tools: the declared tools; None takes every call, an empty list leaves tool syntax in the text.
         stop_strings, stop_scope: what ends the turn; "all" looks at every text, "response" at answers only.
@@ -55,7 +54,7 @@ class StandardTokenStreamDecoder:
     def __init__(
         self,
         tables: DecoderTables,
-        config: ReasoningConfig | None = None,
+        protocol: ReasoningConfig | FrameProtocol | None = None,
         calls: ToolCallFormat | None = None,
         *,
         start: StartState | bool = StartState.outside,
@@ -67,11 +66,9 @@ class StandardTokenStreamDecoder:
             raise OptionError(f"stop_scope is {stop_scope!r}: choose 'all' or 'response'")
         stops = check_stop_strings(stop_strings)
         calls = None if tools is not None and not tools else calls
-        self._layout = tables.layout(config, calls, stops, stop_scope)
+        self._layout = tables.layout(protocol, calls, stops, stop_scope)
         self._processor = ToolCallProcessor(calls, tools)
-        self._emitter: ReasoningEventEmitter | None = None
-        if config is not None or calls is not None:
-            self._emitter = ReasoningEventEmitter(config, start, marks=self._layout.marks)
+        self._emitter = self._layout.emitter(start)
         self._detokenizer = tables.vocabulary.stream()
         self._stop = StopStringFilter(stops) if stops else None
         self._response_scope = stop_scope == "response"
@@ -154,7 +151,7 @@ class StandardTokenStreamDecoder:
             self._tally(before, emitter)
         return events
 
-    def _tally(self, before: bool, emitter: ReasoningEventEmitter) -> None:
+    def _tally(self, before: bool, emitter: Emitter) -> None:
         """Counts a token if it was sampled inside a thought, its delimiters included."""
         inside = emitter.inside_reasoning
         if emitter.deciding:
@@ -251,7 +248,7 @@ def make_token_stream_decoder(
     """
     return StandardTokenStreamDecoder(
         tables or tables_of(tokenizer),
-        profile.reasoning,
+        profile.frames or profile.reasoning,
         profile.tool_calls,
         start=start,
         tools=tools,

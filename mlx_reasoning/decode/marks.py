@@ -19,6 +19,7 @@ from .stop import Marker
 
 Kind: TypeAlias = Literal["start", "end", "frame_start", "frame_end", "end_of_turn", "dropped", "call"]
 _FIRST_SURROGATE = 0xD800
+_SURROGATES = re.compile("[\ud800-\ud8ff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,38 @@ class Mark:
     text: str
     free: bool
     by_id: bool
+
+
+class Spelling:
+    """How markers stand in the scanned text: as they are, or, if known by token id, as one lone surrogate each."""
+
+    def __init__(self, by_id: Collection[str] = ()) -> None:
+        self._by_id = frozenset(by_id)
+        self._surrogates: dict[str, str] = {}
+
+    def knows(self, text: str) -> bool:
+        """Whether this marker is recognised by its id."""
+        return text in self._by_id
+
+    def pattern(self, text: str) -> str:
+        """What to scan for."""
+        if text not in self._by_id:
+            return text
+        return self._surrogates.setdefault(text, chr(_FIRST_SURROGATE + len(self._surrogates)))
+
+    def encode(self, piece: str | Marker) -> str:
+        """A piece as it stands in the scanned text."""
+        if isinstance(piece, Marker):
+            return self._surrogates.get(piece.text, piece.text)
+        return piece
+
+    def decode(self, text: str) -> str:
+        """Scanned text as it was written."""
+        if not self._surrogates or _SURROGATES.search(text) is None:
+            return text
+        for marker, surrogate in self._surrogates.items():
+            text = text.replace(surrogate, marker)
+        return text
 
 
 class Marks:
@@ -43,8 +76,7 @@ class Marks:
     def __init__(
         self, config: ReasoningConfig | None, calls: ToolCallFormat | None, by_id: Collection[str] = ()
     ) -> None:
-        self._surrogates: dict[str, str] = {}
-        self._by_id = frozenset(by_id)
+        self.spelling = Spelling(by_id)
         self.in_answer: dict[str, Mark] = {}
         self.in_thought: dict[str, Mark] = {}
         self.frame_starts = frozenset(frame.start for frame in config.answer_frames) if config else frozenset()
@@ -61,7 +93,7 @@ class Marks:
         self.thought = Scanner(self.in_thought, ignore_case=self.ignore_case)
         self.answer_calls = self.thought_calls = None
         if calls:
-            closers = [self._pattern(closer) for closer in calls.closers]
+            closers = [self.spelling.pattern(closer) for closer in calls.closers]
             ends = [pattern for pattern, mark in self.in_answer.items() if mark.kind == "end_of_turn"]
             aborts = [pattern for pattern, mark in self.in_thought.items() if mark.kind == "end"]
             self.answer_calls = CallGrammar(calls, closers, ends)
@@ -70,20 +102,6 @@ class Marks:
         self.tracks_lines = bool(config and config.anchor == "line") and any(
             mark.kind == "start" and not mark.free for mark in self.in_answer.values()
         )
-        self._expand = {ord(surrogate): text for text, surrogate in self._surrogates.items()}
-        self._surrogate = re.compile("[" + "".join(self._surrogates.values()) + "]") if self._surrogates else None
-
-    def encode(self, piece: str | Marker) -> str:
-        """A piece as it stands in the scanned text."""
-        if isinstance(piece, Marker):
-            return self._surrogates.get(piece.text, piece.text)
-        return piece
-
-    def decode(self, text: str) -> str:
-        """Scanned text as it was written."""
-        if self._surrogate is None or self._surrogate.search(text) is None:
-            return text
-        return text.translate(self._expand)
 
     def _add_config(self, config: ReasoningConfig) -> None:
         for kind, texts in (
@@ -103,10 +121,5 @@ class Marks:
                 self.in_answer[pattern] = mark
 
     def _mark(self, kind: Kind, text: str, *, free: bool) -> tuple[str, Mark]:
-        by_id = text in self._by_id
-        return self._pattern(text), Mark(kind, text, free or by_id, by_id)
-
-    def _pattern(self, text: str) -> str:
-        if text not in self._by_id:
-            return text
-        return self._surrogates.setdefault(text, chr(_FIRST_SURROGATE + len(self._surrogates)))
+        by_id = self.spelling.knows(text)
+        return self.spelling.pattern(text), Mark(kind, text, free or by_id, by_id)

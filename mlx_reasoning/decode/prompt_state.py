@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ..protocols.config import ModelProfile, ReasoningConfig, StartState
+from ..protocols.config import FrameProtocol, ModelProfile, ReasoningConfig, StartState
 from ..protocols.families import family
+from .frames import FramedEmitter, FrameMarks
 from .reasoning import ReasoningEventEmitter
 
 ReasoningProtocol: TypeAlias = "ModelProfile | ReasoningConfig | str | None"
@@ -47,18 +48,20 @@ def prompt_ends_inside_reasoning(
     return start_state(tail, protocol, tokenizer=tokenizer) is not StartState.outside
 
 
-def _resolve(protocol: ReasoningProtocol) -> tuple[ReasoningConfig | None, str | None]:
+def _resolve(protocol: ReasoningProtocol) -> tuple[ReasoningConfig | FrameProtocol | None, str | None]:
     if isinstance(protocol, str):
         protocol = family(protocol)
     if isinstance(protocol, ModelProfile):
-        return protocol.reasoning, protocol.turn_header
+        return protocol.frames or protocol.reasoning, protocol.turn_header
     return protocol, None
 
 
-def _from_text(text: str, config: ReasoningConfig, header: str | None) -> StartState:
+def _from_text(text: str, config: ReasoningConfig | FrameProtocol, header: str | None) -> StartState:
     if not header or header not in text:
-        return _last_visible(text, config)
+        return _after(config, text) if isinstance(config, FrameProtocol) else _last_visible(text, config)
     tail = text.rpartition(header)[2]
+    if isinstance(config, FrameProtocol):
+        return _after(config, tail)
     if "<" in header and ">" not in header:  # the header's own tag ends behind what the row knows of it
         tail = tail.partition(">")[2]
     return _after(config, tail)
@@ -74,7 +77,9 @@ def _last_visible(text: str, config: ReasoningConfig) -> StartState:
     return StartState.inside if re.search(pattern, text) else StartState.outside
 
 
-def _from_ids(ids: list[int], config: ReasoningConfig, header: str | None, tokenizer: Any) -> StartState:
+def _from_ids(
+    ids: list[int], config: ReasoningConfig | FrameProtocol, header: str | None, tokenizer: Any
+) -> StartState:
     """The same rule on what the ids say: a prompt was text before, so its ids know no more than it did."""
     tail = _after_header(ids, header, tokenizer)
     if tail is None:
@@ -93,9 +98,13 @@ def _after_header(ids: list[int], header: str | None, tokenizer: Any) -> list[in
     return None
 
 
-def _after(config: ReasoningConfig, tail: str) -> StartState:
-    start = StartState.inside if config.start_delimiter is None else StartState.outside
-    emitter = ReasoningEventEmitter(replace(config, detection="text"), start)
+def _after(config: ReasoningConfig | FrameProtocol, tail: str) -> StartState:
+    emitter: FramedEmitter | ReasoningEventEmitter
+    if isinstance(config, FrameProtocol):
+        emitter = FramedEmitter(FrameMarks(config, None))
+    else:
+        start = StartState.inside if config.start_delimiter is None else StartState.outside
+        emitter = ReasoningEventEmitter(replace(config, detection="text"), start)
     emitter.push(tail)
     if not emitter.inside_reasoning:
         return StartState.outside

@@ -126,7 +126,7 @@ class ReasoningEventEmitter:
 
     def push(self, piece: str | Marker) -> list[Segment]:
         """The segments that are certain after this piece."""
-        self._buffer += self._marks.encode(piece)
+        self._buffer += self._marks.spelling.encode(piece)
         self._run(final=False)
         return self._taken()
 
@@ -148,7 +148,7 @@ class ReasoningEventEmitter:
 
     def _emit(self, kind: SegmentKind, text: str, state: CallState = "closed") -> None:
         if text:
-            self._out.append(Segment(kind, self._marks.decode(text), state))
+            self._out.append(Segment(kind, self._marks.spelling.decode(text), state))
 
     # The answer.
 

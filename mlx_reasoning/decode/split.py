@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 from ..events import Generation, GenerationEvent
 from ..messages import FinishReason, RejectedToolCall, Tool, ToolCall
-from ..protocols.config import ModelProfile, ReasoningConfig, StartState, ToolCallFormat
+from ..protocols.config import FrameProtocol, ModelProfile, ReasoningConfig, StartState, ToolCallFormat
 from ..protocols.families import family
+from .frames import FramedEmitter, FrameMarks
 from .prompt_state import start_state
 from .reasoning import ReasoningEventEmitter
 from .tool_calls import ToolCallProcessor
@@ -45,10 +46,14 @@ class TextSplitter:
     def __init__(
         self, protocol: SplitProtocol, start: StartState | bool = StartState.outside, tools: list[Tool] | None = None
     ) -> None:
-        config, calls = protocol_parts(protocol)
+        markers, calls = protocol_parts(protocol)
         calls = None if tools is not None and not tools else calls
         self._processor = ToolCallProcessor(calls, tools)
-        self._emitter = ReasoningEventEmitter(config, start, calls=calls)
+        self._emitter: ReasoningEventEmitter | FramedEmitter
+        if isinstance(markers, FrameProtocol):
+            self._emitter = FramedEmitter(FrameMarks(markers, calls), start)
+        else:
+            self._emitter = ReasoningEventEmitter(markers, start, calls=calls)
 
     @property
     def ended_inside_reasoning(self) -> bool:
@@ -88,8 +93,8 @@ def split_reasoning(
     if prompt_tail is not None:
         start: StartState | bool = start_state(prompt_tail, protocol)
     elif primed is None:
-        config, _ = protocol_parts(protocol)
-        start = config is not None and config.start_delimiter is None
+        markers, _ = protocol_parts(protocol)
+        start = isinstance(markers, ReasoningConfig) and markers.start_delimiter is None
     else:
         start = primed
     splitter = TextSplitter(protocol, start, tools)
@@ -107,11 +112,15 @@ def split_reasoning(
     )
 
 
-def protocol_parts(protocol: SplitProtocol) -> tuple[ReasoningConfig | None, ToolCallFormat | None]:
+def protocol_parts(
+    protocol: SplitProtocol,
+) -> tuple[ReasoningConfig | FrameProtocol | None, ToolCallFormat | None]:
     """A protocol's markers, found in text, and its call format."""
     if isinstance(protocol, str):
         protocol = family(protocol)
     if isinstance(protocol, ReasoningConfig):
         return replace(protocol, detection="text"), None
+    if protocol.frames is not None:
+        return protocol.frames, protocol.tool_calls
     config = protocol.reasoning
     return (replace(config, detection="text") if config else None), protocol.tool_calls

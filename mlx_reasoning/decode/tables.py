@@ -13,12 +13,15 @@ from weakref import WeakKeyDictionary
 
 from ..errors import OptionError
 from ..events import Generation, GenerationEvent
-from ..protocols.config import ReasoningConfig, ToolCallFormat
+from ..protocols.config import FrameProtocol, ReasoningConfig, StartState, ToolCallFormat
 from .detokenizer import Vocabulary, vocabulary_of
+from .frames import FramedEmitter, FrameMarks
 from .marks import Marks
+from .reasoning import ReasoningEventEmitter
 from .scan import Scanner
 from .stop import Marker
 
+Emitter: TypeAlias = ReasoningEventEmitter | FramedEmitter
 StopScope: TypeAlias = Literal["all", "response"]
 Flow: TypeAlias = Literal["reasoning", "response"]
 _MOST_MOVES = 1 << 17
@@ -56,14 +59,18 @@ class DecoderTables:
         self._layouts: dict[object, Layout] = {}
 
     def layout(
-        self, config: ReasoningConfig | None, calls: ToolCallFormat | None, stops: tuple[str, ...], scope: StopScope
+        self,
+        protocol: ReasoningConfig | FrameProtocol | None,
+        calls: ToolCallFormat | None,
+        stops: tuple[str, ...],
+        scope: StopScope,
     ) -> Layout:
-        key = (config, calls, stops, scope)
+        key = (protocol, calls, stops, scope)
         found = self._layouts.get(key)
         if found is None:
             if len(self._layouts) >= _MOST_LAYOUTS:
                 self._layouts.pop(next(iter(self._layouts)))
-            found = self._layouts[key] = Layout(config, calls, stops, scope, self._ids)
+            found = self._layouts[key] = Layout(protocol, calls, stops, scope, self._ids)
         return found
 
 
@@ -84,19 +91,31 @@ class Layout:
 
     def __init__(
         self,
-        config: ReasoningConfig | None,
+        protocol: ReasoningConfig | FrameProtocol | None,
         calls: ToolCallFormat | None,
         stops: tuple[str, ...],
         scope: StopScope,
         ids: Mapping[str, int],
     ) -> None:
-        self.markers = _markers(config, calls, ids)
-        self.marks = Marks(config, calls, {marker.text for marker in self.markers.values()})
+        self.markers = _markers(protocol, calls, ids)
+        self._protocol, self._calls = protocol, calls
+        by_id = {marker.text for marker in self.markers.values()}
+        self.marks: Marks | FrameMarks = (
+            FrameMarks(protocol, calls, by_id) if isinstance(protocol, FrameProtocol) else Marks(protocol, calls, by_id)
+        )
         scanner = Scanner(stops)
         self._thought = (self.marks.thought, scanner) if scope == "all" else (self.marks.thought,)
         self._answer = (self.marks.answer, scanner)
         self._nodes: dict[object, Node] = {}
         self._moves = 0
+
+    def emitter(self, start: StartState | bool) -> Emitter | None:
+        """The splitter for one stream; None where there is nothing to split."""
+        if isinstance(self.marks, FrameMarks):
+            return FramedEmitter(self.marks, start)
+        if isinstance(self._protocol, FrameProtocol) or (self._protocol is None and self._calls is None):
+            return None
+        return ReasoningEventEmitter(self._protocol, start, marks=self.marks)
 
     def node(self, key: object, flow: Flow | None, inside: bool) -> Node:
         found = self._nodes.get(key)
@@ -125,12 +144,16 @@ class Layout:
         return (Generation.chunk(text),), node, 0
 
 
-def _markers(config: ReasoningConfig | None, calls: ToolCallFormat | None, ids: Mapping[str, int]) -> dict[int, Marker]:
+def _markers(
+    config: ReasoningConfig | FrameProtocol | None, calls: ToolCallFormat | None, ids: Mapping[str, int]
+) -> dict[int, Marker]:
     """The markers that are one token each.
 
     Raises:
         OptionError: detection is "token", and the vocabulary lacks the thought's markers.
     """
+    if isinstance(config, FrameProtocol):
+        return {ids[text]: Marker(text) for text in config.markers if text in ids}
     if config is not None and config.detection == "text":
         return {}
     texts: list[str] = []

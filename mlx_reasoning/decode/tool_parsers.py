@@ -178,7 +178,46 @@ def plamo(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
     return calls
 
 
+_RECIPIENT = re.compile(r"to=(?:functions\.)?([^\s<]+)")
+
+
+def harmony(text: str, tools: list[Tool] | None) -> dict[str, Any]:
+    """gpt-oss: the recipient of the header is the tool, the body its arguments as JSON."""
+    header, _, body = text.partition("<|message|>")
+    name = _RECIPIENT.search(header)
+    if name is None:
+        raise ValueError("no recipient in the header")
+    for end in ("<|call|>", "<|end|>", "<|return|>"):
+        body = body.removesuffix(end)
+    return _call(name[1], json.loads(body))
+
+
+_SOLAR_CALL = re.compile(
+    r"<\|tool_call:begin\|>(.*?)<\|tool_call:name\|>(.*?)<\|tool_call:args\|>(.*?)<\|tool_call:end\|>", re.DOTALL
+)
+
+
+def solar(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
+    """Solar Open: an id, a name and JSON arguments, each behind a marker."""
+    calls = [_call(name, json.loads(raw), call_id.strip()) for call_id, name, raw in _SOLAR_CALL.findall(text)]
+    if not calls:
+        raise ValueError("no call between the markers")
+    return calls
+
+
 _OWN: dict[str, Parser] = {
     parser.__name__: parser
-    for parser in (json_calls, json_pairs, deepseek, dsml, hy3, minimax_m3, python_lines, k2_horizon, plamo)
+    for parser in (
+        json_calls,
+        json_pairs,
+        deepseek,
+        dsml,
+        hy3,
+        minimax_m3,
+        python_lines,
+        k2_horizon,
+        plamo,
+        harmony,
+        solar,
+    )
 }

@@ -148,6 +148,42 @@ class ToolCallFormat:
         return ((self.closer,) if self.closer else ()) + self.other_closers
 
 
+FrameKind: TypeAlias = Literal["reasoning", "response", "call"]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameProtocol:
+    """A protocol of message frames: a header says where a body goes. A header is never text.
+
+    Args:
+        name: of the protocol.
+        opens: markers that begin a header.
+        parts: markers that stand inside a header, and may begin one where its opener is missing.
+        bodies: markers that end a header; the body follows.
+        direct: markers that begin a body of their own kind without a header.
+        closes: markers that end a body.
+        named_closes: a close has a header too, which ends like one (XTML).
+        routes: patterns over a header, and the kind of body that the first match means; else it is the response.
+        bare: how a header without its opener may begin, as a turn does whose prompt ends with the opener.
+        call_ends: what ends a call outside its strings; markers, or rows of markers and names.
+    """
+
+    name: str
+    opens: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()
+    direct: tuple[tuple[str, FrameKind], ...] = ()
+    closes: tuple[str, ...] = ()
+    named_closes: bool = False
+    routes: tuple[tuple[str, FrameKind], ...] = ()
+    bare: tuple[str, ...] = ()
+    call_ends: tuple[str, ...] = ()
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return (*self.opens, *self.parts, *self.bodies, *(marker for marker, _ in self.direct), *self.closes)
+
+
 @dataclass(frozen=True, slots=True)
 class PromptStrategy:
     """How a family's template is asked for a thought.
@@ -221,7 +257,7 @@ class ModelProfile:
         name: the row's name, or what a resolved model was taken for.
         reasoning: None for a model that does not think.
         tool_calls: None where no format is known.
-        framing: the name of a decoder of its own, for protocols framed at token level.
+        frames: for protocols of message frames; such a row has no `reasoning` beside it.
         turn_header: what opens an assistant turn in a prompt; it bounds the prompt's tail.
         history: thoughts of earlier turns are dropped ("strip"), kept since the last user message ("loop"),
             or always replayed ("keep").
@@ -234,7 +270,7 @@ class ModelProfile:
     name: str
     reasoning: ReasoningConfig | None = None
     tool_calls: ToolCallFormat | None = None
-    framing: str | None = None
+    frames: FrameProtocol | None = None
     prompt: PromptStrategy = field(default_factory=PromptStrategy)
     budget: BudgetTransition | None = None
     turn_header: str | None = None

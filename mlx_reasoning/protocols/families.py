@@ -13,6 +13,7 @@ from . import formats
 from .config import (
     AnswerFrame,
     BudgetTransition,
+    FrameProtocol,
     ModelProfile,
     PromptStrategy,
     ReasoningChannel,
@@ -53,14 +54,14 @@ def _row(
     header: str | None = _CHATML,
     *types: str,
     budget: BudgetTransition | None = None,
-    framing: str | None = None,
+    frames: FrameProtocol | None = None,
     source: str = "",
 ) -> ModelProfile:
     return ModelProfile(
         name,
         reasoning,
         calls,
-        framing=framing,
+        frames=frames,
         prompt=prompt,
         budget=budget,
         turn_header=header,
@@ -102,6 +103,54 @@ _GEMMA4 = _tags(
 )
 _RESPONSE_FRAME = (AnswerFrame("<response>", "</response>"),)
 _APRIEL_FRAME = (AnswerFrame("[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]", never_prose=True),)
+
+HARMONY = FrameProtocol(
+    "harmony",
+    opens=("<|start|>",),
+    parts=("<|channel|>", "<|constrain|>"),
+    bodies=("<|message|>",),
+    closes=("<|end|>", "<|return|>", "<|call|>"),
+    routes=((r"to=(?!assistant|user)\S", "call"), (r"analysis", "reasoning")),
+    bare=("assistant", "analysis", "commentary", "final", "to="),
+    call_ends=("<|call|>", "<|end|>", "<|return|>"),
+)
+ONYX = FrameProtocol(
+    "onyx",
+    opens=("<|start|>",),
+    bodies=("<|message|>",),
+    closes=("<|eom|>", "<|eot|>"),
+    routes=((r"to=self\b", "reasoning"), (r"to=(?!user\b|commentary\b)\S", "call")),
+    bare=("assistant", "to="),
+    call_ends=("<|eom|>", "<|eot|>"),
+)
+XTML = FrameProtocol(
+    "xtml",
+    opens=("<|open|>",),
+    bodies=("<|sep|>",),
+    closes=("<|close|>",),
+    named_closes=True,
+    routes=((r"^think\b", "reasoning"), (r"^tools\b", "call")),
+    call_ends=("<|close|>tools<|sep|>",),
+)
+SOLAR = FrameProtocol(
+    "solar",
+    opens=("<|begin|>",),
+    direct=(("<|think|>", "reasoning"), ("<|content|>", "response"), ("<|tool_calls|>", "call")),
+    closes=("<|end|>", "<|calls|>"),
+    bare=("assistant",),
+    call_ends=("<|calls|>", "<|end|>"),
+)
+INKLING = FrameProtocol(
+    "inkling",
+    opens=("<|message_model|>",),
+    direct=(
+        ("<|content_thinking|>", "reasoning"),
+        ("<|content_text|>", "response"),
+        ("<|content_invoke_tool_json|>", "call"),
+    ),
+    closes=("<|end_message|>",),
+    call_ends=("<|end_message|>",),
+)
 
 _GEMMA4_TYPES = ("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text")
 _QWEN35_TYPES = ("qwen3_5", "qwen3_5_moe", "qwen3_5_text", "qwen3_5_moe_text")
@@ -185,6 +234,17 @@ _ROWS = (
     # labelled channels
     _row("gemma4", _GEMMA4, formats.GEMMA4, ENABLE_OFF, "loop", "<|turn>model", *_GEMMA4_TYPES,
          source="Gemma 4 templates"),
+    # message headers and nested frames
+    _row("gpt-oss", None, formats.HARMONY,
+         PromptStrategy(default=True, effort="reasoning_effort", efforts=("low", "medium", "high")), "loop",
+         "<|start|>assistant", "gpt_oss", frames=HARMONY),
+    _row("muse", None, formats.ATEM,
+         PromptStrategy(default=True, effort="reasoning_effort", efforts=("low", "medium", "high")), "keep",
+         "<|start|>assistant", "muse_glimmer", "muse_spark", frames=ONYX),
+    _row("kimi-k3", None, formats.KIMI_K3, THINKING, "keep", '<|open|>message role="assistant"<|sep|>', "kimi_k3",
+         frames=XTML),
+    _row("solar-open", None, formats.SOLAR, ALWAYS, "loop", "<|begin|>assistant", "solar_open", frames=SOLAR),
+    _row("inkling", None, formats.INKLING, ALWAYS, "strip", "<|message_model|>", frames=INKLING),
     # text markers and bare tags
     _row("granite-3.2",
          _tags("Here is my thought process:", "Here is my response:",

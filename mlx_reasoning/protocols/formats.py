@@ -105,3 +105,20 @@ PLAMO = ToolCallFormat(
     "<|plamo:end_tool_requests:plamo|>",
     whole_ends=("<|plamo:end_tool_request:plamo|>",),
 )
+HARMONY = ToolCallFormat("harmony", "", "")
+ATEM = ToolCallFormat(
+    "muse_spark",
+    "<atem:function_calls>",
+    "</atem:function_calls>",
+    quotes=(Quote("<atem:parameter", "</atem:parameter>"),),
+    whole_ends=("</atem:invoke>",),
+)
+KIMI_K3 = ToolCallFormat(
+    "kimi_k3",
+    "",
+    "",
+    quotes=(Quote("<|open|>argument", "<|close|>argument<|sep|>"),),
+    whole_ends=("<|close|>call<|sep|>",),
+)
+SOLAR = ToolCallFormat("solar", "", "", whole_ends=("<|tool_call:end|>",))
+INKLING = ToolCallFormat("json_calls", "<|content_invoke_tool_json|>", "<|end_message|>")

@@ -76,7 +76,9 @@ def resolve_profile(reasoning: Wanted = "auto", *, model_type: str | None, token
         return ModelProfile("custom", reasoning, calls, evidence=("the markers were given by the caller",))
     if reasoning is None:
         found = _resolve(model_type, shown)
-        return replace(found, reasoning=None, evidence=(*found.evidence, "the caller wants no thoughts split out"))
+        return replace(
+            found, reasoning=None, frames=None, evidence=(*found.evidence, "the caller wants no thoughts split out")
+        )
     if reasoning != "auto":
         return _fitted(family(reasoning), shown, f"the caller named the family {reasoning!r}")
     return _resolve(model_type, shown)
@@ -86,25 +88,35 @@ def _resolve(model_type: str | None, shown: Checkpoint) -> ModelProfile:
     for row in FAMILIES.values():
         if model_type is not None and model_type in row.model_types:
             return _fitted(row, shown, f"config.json says model_type {model_type!r}, which only {row.name} has")
-    rows = [row for row in FAMILIES.values() if row.reasoning is not None and _markers_shown(row.reasoning, shown)]
+    rows = [row for row in FAMILIES.values() if _markers_shown(row, shown)]
     if rows:
         prompt = shown.generation_prompt() or ""
         best = max(rows, key=lambda row: _likeness(row, shown, prompt))
-        assert best.reasoning is not None
-        where = "template" if best.reasoning.end_delimiter in shown.template else "vocabulary"
-        return _fitted(best, shown, f"the {where} has {best.reasoning.end_delimiter!r}, as {best.name} does")
+        marker = _telling_markers(best)[-1]
+        where = "template" if marker in shown.template else "vocabulary"
+        return _fitted(best, shown, f"the {where} has {marker!r}, as {best.name} does")
     calls = _calls_shown(shown)
     why = "no thought's markers in the template" if shown.template else "no thought's markers in the vocabulary"
     return ModelProfile("plain", None, calls, prompt=PromptStrategy(default=False), evidence=(why,))
 
 
-def _markers_shown(config: ReasoningConfig, shown: Checkpoint) -> bool:
+def _telling_markers(row: ModelProfile) -> list[str]:
+    """The markers that a checkpoint of this row cannot do without; the last one is the most telling."""
+    if row.frames is not None:
+        return [*row.frames.opens, *row.frames.bodies, *(marker for marker, _ in row.frames.direct[:2])]
+    if row.reasoning is None:
+        return []
+    return [*row.reasoning.starts[:1], row.reasoning.end_delimiter]
+
+
+def _markers_shown(row: ModelProfile, shown: Checkpoint) -> bool:
     """Whether a checkpoint writes these markers: by its template, or without a template by its vocabulary."""
-    if shown.template:
-        start = config.start_delimiter
-        opens = start is None or start in shown.template or start in shown.vocabulary
-        return config.end_delimiter in shown.template and opens
-    return config.end_delimiter in shown.vocabulary and config.start_delimiter in shown.vocabulary
+    *others, last = _telling_markers(row) or [""]
+    if not last:
+        return False
+    if not shown.template:
+        return {*others, last} <= shown.vocabulary
+    return last in shown.template and all(text in shown.template or text in shown.vocabulary for text in others)
 
 
 def _likeness(row: ModelProfile, shown: Checkpoint, prompt: str) -> tuple[int, int, int]:
@@ -142,7 +154,7 @@ def _fitted(row: ModelProfile, shown: Checkpoint, *evidence: str) -> ModelProfil
             row = replace(row, tool_calls=None)
         elif calls is not None:
             row = replace(row, tool_calls=calls)
-    if shown.template and row.reasoning is not None:
+    if shown.template and (row.reasoning is not None or row.frames is not None):
         prompt, note = _switch(row.prompt, shown)
         row = replace(row, prompt=prompt)
         notes.append(note)

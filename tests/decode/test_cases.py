@@ -57,11 +57,14 @@ def by_id(case: dict[str, Any], *, quoted: bool) -> Completion:
     With `quoted`, the answer's mention of the markers is spelled in ordinary tokens, as a model does that quotes them.
     """
     profile = case_profile(case)
-    assert profile.reasoning is not None
-    markers = [*profile.reasoning.starts, *profile.reasoning.ends]
+    markers: list[str] = []
+    if profile.frames is not None:
+        markers += profile.frames.markers
+    if profile.reasoning is not None:
+        markers += [*profile.reasoning.starts, *profile.reasoning.ends]
     if profile.tool_calls is not None:
         markers += [*profile.tool_calls.openers, *profile.tool_calls.closers]
-    tokenizer = byte_tokenizer(dict.fromkeys(markers), special=[])
+    tokenizer = byte_tokenizer(dict.fromkeys(filter(None, markers)), special=[])
     text = case["text"]
     cut = text.index(case["end"]) + len(case["end"]) if quoted else len(text)
     ids = tokenizer.encode(text[:cut], add_special_tokens=False) + spelled(tokenizer, text[cut:])

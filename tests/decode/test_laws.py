@@ -16,7 +16,7 @@ from mlx_reasoning import ReasoningEventEmitter, Segment, StartState
 from mlx_reasoning.decode.marks import Marks
 from mlx_reasoning.decode.split import protocol_parts
 from mlx_reasoning.decode.stop import Marker
-from mlx_reasoning.protocols.config import ReasoningConfig
+from mlx_reasoning.protocols.config import ReasoningConfig, ToolCallFormat
 from mlx_reasoning.protocols.families import FAMILIES
 
 THINKING = [name for name, row in FAMILIES.items() if row.reasoning is not None]
@@ -30,9 +30,14 @@ CALLS = {
 REASONS = ("stop", "length", "cancelled")
 
 
+def protocol_of(name: str) -> tuple[ReasoningConfig, ToolCallFormat | None]:
+    markers, calls = protocol_parts(name)
+    assert isinstance(markers, ReasoningConfig)
+    return markers, calls
+
+
 def fragments(name: str) -> list[str]:
-    config, calls = protocol_parts(name)
-    assert config is not None
+    config, calls = protocol_of(name)
     markers = [*config.starts, *config.ends, *config.end_of_turn[:1]]
     markers += [text for frame in config.answer_frames for text in (frame.start, frame.end)]
     parts = markers * 2
@@ -51,7 +56,7 @@ def texts(name: str) -> st.SearchStrategy[str]:
 
 
 def run(name: str, chunks: list[str], start: StartState, reason: str) -> tuple[list[Segment], bool]:
-    config, calls = protocol_parts(name)
+    config, calls = protocol_of(name)
     emitter = ReasoningEventEmitter(config, start, calls=calls)
     segments = [segment for chunk in chunks for segment in emitter.push(chunk)]
     segments += emitter.finish(reason)
@@ -118,8 +123,7 @@ def is_conserved(text: str, output: str, config: ReasoningConfig, markers: list[
 @given(data=st.data())
 def test_law_1_every_character_ends_up_in_exactly_one_place(name: str, data: st.DataObject) -> None:
     text = data.draw(texts(name))
-    config, _ = protocol_parts(name)
-    assert config is not None
+    config, _ = protocol_of(name)
     segments, _ = run(name, [text], data.draw(st.sampled_from(StartState)), data.draw(st.sampled_from(REASONS)))
     markers = [*config.starts, *config.ends, *config.end_of_turn]
     markers += [part for frame in config.answer_frames for part in (frame.start, frame.end)]
@@ -131,8 +135,7 @@ def test_law_1_every_character_ends_up_in_exactly_one_place(name: str, data: st.
 @given(data=st.data())
 def test_law_3_a_visible_character_waits_for_a_marker_and_no_longer(name: str, data: st.DataObject) -> None:
     """Where no call and no label can be under way, what waits is shorter than the longest marker, and white space."""
-    config, _ = protocol_parts(name)
-    assert config is not None
+    config, _ = protocol_of(name)
     text = data.draw(texts(name))
     start = data.draw(st.sampled_from(StartState))
     emitter = ReasoningEventEmitter(config, start)  # without calls
@@ -149,8 +152,7 @@ def test_law_3_a_visible_character_waits_for_a_marker_and_no_longer(name: str, d
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_law_7_a_thought_without_a_closer_stays_reasoning(name: str, data: st.DataObject) -> None:
-    config, _ = protocol_parts(name)
-    assert config is not None
+    config, _ = protocol_of(name)
     ends = (*config.ends, *config.end_of_turn)
     text = data.draw(st.text("ab \n`é", max_size=40))
     segments, inside = run(name, list(text), StartState.inside, data.draw(st.sampled_from(REASONS)))
@@ -159,16 +161,15 @@ def test_law_7_a_thought_without_a_closer_stays_reasoning(name: str, data: st.Da
     assert inside and all(segment.kind == "reasoning" for segment in segments)
 
 
-LATE = [name for name in THINKING if protocol_parts(name)[0].calls_in_reasoning != "always"]  # type: ignore[union-attr]
+LATE = [name for name in THINKING if protocol_of(name)[0].calls_in_reasoning != "always"]
 
 
-@pytest.mark.parametrize("name", [name for name in LATE if protocol_parts(name)[0].channel is None])  # type: ignore[union-attr]
+@pytest.mark.parametrize("name", [name for name in LATE if protocol_of(name)[0].channel is None])
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_law_10_nothing_runs_from_a_thought_that_was_cut(name: str, data: st.DataObject) -> None:
     """Apertus means every call, and a Gemma label may turn the rest into an answer, so these two have their cases."""
-    config, _ = protocol_parts(name)
-    assert config is not None
+    config, _ = protocol_of(name)
     ends = config.ends
     text = data.draw(texts(name).map(lambda drawn: without(drawn, ends)))
     segments, _ = run(name, list(text), StartState.inside, "length")
@@ -184,8 +185,7 @@ def without(text: str, markers: tuple[str, ...]) -> str:
 
 
 def markers_by_id(name: str) -> tuple[Marks, ReasoningConfig]:
-    config, calls = protocol_parts(name)
-    assert config is not None
+    config, calls = protocol_of(name)
     texts = {*config.starts, *config.ends}
     return Marks(config, calls, texts), config
 

@@ -19,7 +19,7 @@ from .families import FAMILIES, family
 Wanted: TypeAlias = "Literal['auto'] | str | ReasoningConfig | ModelProfile | None"
 
 _SWITCHES = ("enable_thinking", "thinking", "thinking_mode", "thinking_budget", "reasoning")
-_FORMATS = [value for value in vars(formats).values() if isinstance(value, ToolCallFormat)]
+_FORMATS = [value for value in vars(formats).values() if isinstance(value, ToolCallFormat) and value.opener]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Checkpoint:
 
     template: str
     vocabulary: frozenset[str]
+    variables: frozenset[str]
     tokenizer: Any
 
     @classmethod
@@ -35,11 +36,11 @@ class Checkpoint:
         template = getattr(tokenizer, "chat_template", None) or ""
         if isinstance(template, dict):
             template = template.get("default") or next(iter(template.values()), "")
-        return cls(str(template), frozenset(tokenizer.get_vocab()), tokenizer)
+        return cls(str(template), frozenset(tokenizer.get_vocab()), template_variables(str(template)), tokenizer)
 
     def reads(self, name: str) -> bool:
-        """Whether the template looks at a variable of this name."""
-        return re.search(rf"(?<![\w.'\"]){re.escape(name)}(?![\w'\"])", self.template) is not None
+        """Whether the template looks at a variable of this name that its caller may set."""
+        return name in self.variables
 
     def generation_prompt(self, **arguments: Any) -> str | None:
         """A short conversation's prompt, or None where the template refuses."""
@@ -51,6 +52,18 @@ class Checkpoint:
             return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **arguments))
         except Exception:  # a template is somebody's program, and may raise anything
             return None
+
+
+def template_variables(template: str) -> frozenset[str]:
+    """The variables of a template that its caller may set."""
+    from jinja2 import Environment, TemplateError, meta
+
+    environment = Environment(extensions=["jinja2.ext.loopcontrols"])
+    plain = re.sub(r"\{%-?\s*(?:end)?generation\s*-?%\}", "", template)  # transformers' own tag
+    try:
+        return frozenset(meta.find_undeclared_variables(environment.parse(plain)))
+    except TemplateError:
+        return frozenset()
 
 
 def unwrapped(tokenizer: Any) -> Any:
@@ -103,7 +116,9 @@ def _resolve(model_type: str | None, shown: Checkpoint) -> ModelProfile:
 def _telling_markers(row: ModelProfile) -> list[str]:
     """The markers that a checkpoint of this row cannot do without; the last one is the most telling."""
     if row.frames is not None:
-        return [*row.frames.opens, *row.frames.bodies, *(marker for marker, _ in row.frames.direct[:2])]
+        frames = row.frames
+        direct = [marker for marker, _ in frames.direct[:2]]
+        return [*frames.opens, *frames.bodies, *direct, *frames.parts[:1], *frames.closes[:1]]
     if row.reasoning is None:
         return []
     return [*row.reasoning.starts[:1], row.reasoning.end_delimiter]

@@ -22,6 +22,7 @@ import mlx.optimizers as optim
 from demo_tokens import FOLDER, batches, build_tokenizer, lessons
 from mlx.utils import tree_flatten, tree_map, tree_unflatten
 from mlx_lm.models import qwen3
+from transformers import PreTrainedTokenizerFast
 
 CONFIG: dict[str, Any] = {
     "model_type": "qwen3",
@@ -63,18 +64,21 @@ def logits_apart(model: qwen3.Model, inputs: Any, lesson: Any) -> Any:
 
 def optimizers(progress: Any) -> optim.MultiOptimizer:
     """Muon for the matrices inside the layers, AdamW for embeddings and norms; `progress` gives the rates' factor."""
-    muon = optim.Muon(learning_rate=lambda step: 0.02 * progress(step), momentum=0.95, weight_decay=0.01)
-    adam = optim.AdamW(learning_rate=lambda step: 2e-3 * progress(step), betas=[0.9, 0.95], weight_decay=0.0)
+    muon = optim.Muon(learning_rate=lambda step: 0.007 * progress(step), momentum=0.95, weight_decay=0.01)
+    adam = optim.AdamW(learning_rate=lambda step: 8e-4 * progress(step), betas=[0.9, 0.95], weight_decay=0.0)
     return optim.MultiOptimizer([muon, adam], [lambda path, weight: weight.ndim == 2 and "layers" in path])
 
 
 def train(out: Path, runs: Path, steps: int, seed: int, resume: bool) -> None:
     """Trains for `steps` batches; the newest state stands in `runs`, the finished checkpoint in `out`."""
     runs.mkdir(parents=True, exist_ok=True)
-    template = (FOLDER / "chat_template.jinja").read_text()
-    stream = lessons(seed + 7)
-    tokenizer = build_tokenizer([next(stream) for _ in range(20000)])
-    tokenizer.chat_template = template
+    if resume:  # the vocabulary follows from the lessons, so that a changed lesson must not change it
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(runs)
+    else:
+        stream = lessons(seed + 7)
+        tokenizer = build_tokenizer([next(stream) for _ in range(20000)])
+        tokenizer.chat_template = (FOLDER / "chat_template.jinja").read_text()
+        tokenizer.save_pretrained(runs)
 
     def progress(step: Any) -> Any:
         warm = mx.minimum(step / 100, 1.0)

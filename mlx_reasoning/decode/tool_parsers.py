@@ -27,7 +27,7 @@ def tool_parser(name: str) -> Parser:
         MissingDependencyError: it is mlx-lm's, and mlx-lm is not installed.
     """
     own = _OWN.get(name)
-    if own is not None:
+    if own is not None and own is not mistral_ids:
         return own
     if importlib.util.find_spec("mlx_lm") is None:
         raise MissingDependencyError(
@@ -35,6 +35,10 @@ def tool_parser(name: str) -> Parser:
             " syntax in the text"
         )
 
+    return own or _mlx_lm(name)
+
+
+def _mlx_lm(name: str) -> Parser:
     def parse(text: str, tools: list[Tool] | None) -> Any:
         module = importlib.import_module(f"mlx_lm.tool_parsers.{name}")
         return module.parse_tool_call(text, tools)
@@ -69,6 +73,17 @@ def json_pairs(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
     return [_call(name, arguments) for item in json.loads(text.strip()) for name, arguments in item.items()]
 
 
+_MISTRAL_ID = re.compile(r"\[CALL_ID\]\s*(\w+)\s*(?=\[ARGS\])")
+
+
+def mistral_ids(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
+    """Mistral's calls through mlx-lm's parser, with the ids that some versions write between name and arguments."""
+    ids = _MISTRAL_ID.findall(text)
+    found = _mlx_lm("mistral")(_MISTRAL_ID.sub("", text), tools)
+    calls: list[dict[str, Any]] = found if isinstance(found, list) else [found]
+    return [call | {"id": call_id} for call, call_id in zip(calls, ids, strict=True)] if ids else calls
+
+
 _DEEPSEEK_CALL = re.compile(
     r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>(?P<old>[^\n]+)\n```json\n(?P<fenced>.*?)\n?```"
     r"|(?P<name>.+?)<｜tool▁sep｜>(?P<plain>.*?))\s*<｜tool▁call▁end｜>",
@@ -87,7 +102,7 @@ def deepseek(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
     return calls
 
 
-_DSML_INVOKE = re.compile(r'<｜DSML｜ ?invoke name="([^"]*)">(.*?)</｜DSML｜ ?invoke>', re.DOTALL)
+_DSML_INVOKE = re.compile(r'<｜DSML｜ ?invoke name="([^"]*)"(?:/>|>(.*?)</｜DSML｜ ?invoke>)', re.DOTALL)
 _DSML_PARAMETER = re.compile(
     r'<｜DSML｜ ?parameter name="([^"]*)"(?: string="(true|false)")?>(.*?)</｜DSML｜ ?parameter>', re.DOTALL
 )
@@ -219,5 +234,6 @@ _OWN: dict[str, Parser] = {
         plamo,
         harmony,
         solar,
+        mistral_ids,
     )
 }

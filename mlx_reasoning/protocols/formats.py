@@ -41,7 +41,7 @@ LONGCAT = ToolCallFormat(
 )
 GEMMA4 = ToolCallFormat("gemma4", "<|tool_call>", "<tool_call|>", quotes=(Quote('<|"|>', '<|"|>'),))
 KIMI_K2 = ToolCallFormat("kimi_k2", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
-MISTRAL = ToolCallFormat("mistral", "[TOOL_CALLS]", "")
+MISTRAL = ToolCallFormat("mistral_ids", "[TOOL_CALLS]", "")
 MINIMAX_M2 = ToolCallFormat(
     "minimax_m2",
     "<minimax:tool_call>",

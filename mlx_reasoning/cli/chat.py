@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MLXReasoningError
+from ..errors import ContextLengthError, MLXReasoningError
 from ..events import Completion, Generation, GenerationEvent, gather
 from .interrupt import Interrupt
 from .output import EventPrinter, end_line, fail, note, prefill_line
@@ -62,7 +62,8 @@ class _Conversation:
             return False
         except MLXReasoningError as error:
             printer.close()
-            fail(" ".join(str(error).split()))
+            advice = " (/clear begins a new conversation)" if isinstance(error, ContextLengthError) and self.messages else ""
+            fail(" ".join(str(error).split()) + advice)
             self.failed = True
             return True
         finally:

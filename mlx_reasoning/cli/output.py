@@ -85,7 +85,7 @@ class EventPrinter:
                 self.close()
                 if info.finish_reason == "length":
                     where = "in its thought" if info.ended_inside_reasoning else "in its answer"
-                    note(f"cut off {where} at the limit of tokens: give a larger --max-tokens")
+                    note(f"cut off {where}: the limit of tokens (--max-tokens) or the model's context is reached")
                 for text in info.notes:
                     note(text)
 

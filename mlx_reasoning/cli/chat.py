@@ -62,7 +62,9 @@ class _Conversation:
             return False
         except MLXReasoningError as error:
             printer.close()
-            advice = " (/clear begins a new conversation)" if isinstance(error, ContextLengthError) and self.messages else ""
+            advice = (
+                " (/clear begins a new conversation)" if isinstance(error, ContextLengthError) and self.messages else ""
+            )
             fail(" ".join(str(error).split()) + advice)
             self.failed = True
             return True

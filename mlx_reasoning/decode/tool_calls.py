@@ -9,11 +9,17 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from ..errors import OptionError
 from ..events import Generation, GenerationEvent
 from ..messages import RejectedToolCall, RejectionReason, Tool, ToolCall, new_call_id
 from ..protocols.config import ToolCallFormat
+from .payload import Piece, has_skeleton, jsonable, pieces, values_in
 from .segment import Segment
 from .tool_parsers import tool_parser
+
+_DETAIL = 200  # characters of a reason
+_LONGEST_PATTERN = 1 << 16  # characters that a backtracking parser of mlx-lm is given
+_BACKTRACKING = frozenset({"gemma4", "muse_spark", "longcat"})
 
 
 class ToolCallProcessor:
@@ -24,13 +30,14 @@ class ToolCallProcessor:
         tools: the tools that were declared; None takes every name.
 
     Raises:
+        OptionError: a tool is not in OpenAI's form.
         MissingDependencyError: the format's parser is mlx-lm's, and mlx-lm is not installed.
     """
 
     def __init__(self, calls: ToolCallFormat | None, tools: list[Tool] | None = None) -> None:
         self._calls = calls
-        self._tools = tools
-        self._schemas = None if tools is None else {_function(tool)["name"]: _function(tool) for tool in tools}
+        self._tools = None if tools is None else normal_tools(tools)
+        self._schemas = None if self._tools is None else {tool["function"]["name"]: tool for tool in self._tools}
         self._parse = tool_parser(calls.parser) if calls else None
 
     def push(self, segment: Segment) -> list[GenerationEvent]:
@@ -38,42 +45,62 @@ class ToolCallProcessor:
             return [Generation.reasoning(segment.text)]
         if segment.kind == "response":
             return [Generation.chunk(segment.text)]
-        return self._parsed(segment)
-
-    def _parsed(self, segment: Segment) -> list[GenerationEvent]:
-        assert self._calls is not None
         if segment.state == "cut":
             return [_rejected(segment.text, "unfinished", detail="the turn was cut off inside the call")]
-        payload, whole = _payload(segment.text, self._calls)
-        bad: RejectionReason = "malformed" if segment.state == "closed" else "unfinished"
-        if segment.state == "open" and not whole:
-            return [_rejected(segment.text, "unfinished", detail="the turn ended inside the call")]
-        try:
-            found = self._run(payload, self._tools)
-        except Exception as error:  # any parser, any text of a model
-            return [_rejected(segment.text, self._why(payload, bad), detail=str(error))]
-        return [self._checked(call, segment.text, bad) for call in found]
+        return self._calls_in(segment)
 
-    def _run(self, payload: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
-        assert self._parse is not None
-        found = self._parse(payload, tools or None)
+    def _calls_in(self, segment: Segment) -> list[GenerationEvent]:
+        assert self._calls is not None
+        closed = segment.state == "closed"
+        bad: RejectionReason = "malformed" if closed else "unfinished"
+        found = pieces(_payload(segment.text, self._calls, closed=closed), self._calls, whole=closed)
+        events: list[GenerationEvent] = []
+        for piece in found:
+            text = segment.text if len(found) == 1 else piece.text
+            try:
+                events += self._calls_of(piece, text, bad)
+            except Exception as error:  # any parser, any text of a model
+                events.append(_rejected(text, self._why(piece, bad), detail=str(error)))
+        return events
+
+    def _calls_of(self, piece: Piece, text: str, bad: RejectionReason) -> list[GenerationEvent]:
+        """The events of one call; raises whatever its parser raises."""
+        assert self._calls is not None
+        if not piece.whole:
+            return [_rejected(text, bad, detail="the call has no end")]
+        if not has_skeleton(piece, self._calls):
+            return [_rejected(text, bad, detail="this is not how the family writes a call")]
+        found = self._run(piece, self._tools)
+        if self._calls.keyed and len(found) == 1 and len(found[0].get("arguments") or {}) != values_in(piece):
+            return [_rejected(text, bad, found[0]["name"], "not every value could be read")]
+        return [self._checked(call, text, bad) for call in found]
+
+    def _run(self, piece: Piece, tools: list[Tool] | None) -> list[dict[str, Any]]:
+        assert self._parse is not None and self._calls is not None
+        if self._calls.parser in _BACKTRACKING and len(piece.text) > _LONGEST_PATTERN:
+            raise ValueError("the call is too long for its parser")
+        if self._calls.parser == "gemma4" and piece.masked.count("{") != piece.masked.count("}"):
+            raise ValueError("the braces do not match")
+        found = self._parse(piece.text, tools or None)
         calls = found if isinstance(found, list) else [found]
         if not calls or not all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls):
             raise ValueError("no name and arguments")
+        if self._calls.parser == "gemma4" and piece.masked.count("call:") != len(calls):
+            raise ValueError("not every call could be read")
         return calls
 
-    def _why(self, payload: str, bad: RejectionReason) -> RejectionReason:
+    def _why(self, piece: Piece, bad: RejectionReason) -> RejectionReason:
         """A payload that parses without the schemas had arguments that did not fit them."""
         if not self._tools:
             return bad
         try:
-            self._run(payload, None)
+            self._run(piece, None)
         except Exception:
             return bad
         return "invalid_arguments"
 
     def _checked(self, call: dict[str, Any], text: str, bad: RejectionReason) -> GenerationEvent:
-        name, arguments = call["name"], call.get("arguments", {})
+        name, arguments = call["name"].strip(), call.get("arguments")
         if isinstance(arguments, str):
             try:
                 arguments = json.loads(arguments)
@@ -83,11 +110,13 @@ class ToolCallProcessor:
             arguments = {}
         if not isinstance(arguments, dict):
             return _rejected(text, "invalid_arguments", name, "the arguments are no object")
+        if not name or not jsonable([name, arguments]):
+            return _rejected(text, "malformed" if not name else "invalid_arguments", name, "this is not plain JSON")
         if self._schemas is not None:
             if name not in self._schemas:
                 known = ", ".join(self._schemas) or "none"
                 return _rejected(text, "undeclared", name, f"no such tool; declared: {known}")
-            problem = misfit(arguments, self._schemas[name].get("parameters") or {})
+            problem = misfit(arguments, self._schemas[name]["function"]["parameters"])
             if problem:
                 return _rejected(text, "invalid_arguments", name, problem)
         call_id = call.get("id")
@@ -97,25 +126,43 @@ class ToolCallProcessor:
 def _rejected(
     text: str, reason: RejectionReason, name: str | None = None, detail: str = ""
 ) -> Generation.rejected_tool_call:
-    return Generation.rejected_tool_call(RejectedToolCall(text, reason, name, detail))
+    return Generation.rejected_tool_call(RejectedToolCall(text, reason, name, detail[:_DETAIL]))
 
 
-def _function(tool: Tool) -> dict[str, Any]:
-    function: dict[str, Any] = tool.get("function", tool)
-    return function
+def normal_tools(tools: list[Tool]) -> list[Tool]:
+    """The tools in one form: `{"type": "function", "function": {"name", "description", "parameters"}}`.
+
+    Raises:
+        OptionError: one of them is nothing of the kind.
+    """
+    if not isinstance(tools, list):
+        raise OptionError("tools must be a list of dicts in OpenAI's form, or None")
+    normal: list[Tool] = []
+    for tool in tools:
+        function = tool.get("function", tool) if isinstance(tool, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
+            raise OptionError(f"a tool has no name: {str(tool)[:80]}")
+        parameters = function.get("parameters")
+        if not isinstance(parameters, dict):
+            parameters = {"type": "object", "properties": {}}
+        fields = parameters.get("properties")
+        fields = {k: v if isinstance(v, dict) else {} for k, v in fields.items()} if isinstance(fields, dict) else {}
+        normal.append(
+            {"type": "function", "function": {**function, "parameters": {**parameters, "properties": fields}}}
+        )
+    return normal
 
 
-def _payload(text: str, calls: ToolCallFormat) -> tuple[str, bool]:
-    """The text between the markers, and whether it may be complete without its closer."""
+def _payload(text: str, calls: ToolCallFormat, *, closed: bool) -> str:
+    """The text between the markers."""
     for opener in calls.openers:
         if text.startswith(opener):
             text = text[len(opener) :]
             break
-    for closer in calls.closers:
+    for closer in calls.closers if closed else ():
         if text.endswith(closer):
-            return text[: -len(closer)], True
-    whole = not calls.whole_ends or text.rstrip().endswith(calls.whole_ends)
-    return text, whole
+            return text[: -len(closer)]
+    return text
 
 
 _JSON_TYPES: dict[str, type | tuple[type, ...]] = {
@@ -144,9 +191,9 @@ def misfit(arguments: dict[str, Any], schema: dict[str, Any]) -> str:
             continue
         kinds = [_JSON_TYPES[kind] for kind in _strings(field.get("type")) if kind in _JSON_TYPES]
         if kinds and not any(_is(value, kind) for kind in kinds):
-            return f"the argument {name!r} is of the wrong type: {json.dumps(value)[:80]}"
+            return f"the argument {name!r} is of the wrong type: {value!r:.80}"
         if isinstance(field.get("enum"), list) and value not in field["enum"]:
-            return f"the argument {name!r} is none of {field['enum']}"
+            return f"the argument {name!r} is none of {field['enum']!r:.80}"
     return ""
 
 

@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import json
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ def tool_parser(name: str) -> Parser:
         MissingDependencyError: it is mlx-lm's, and mlx-lm is not installed.
     """
     own = _OWN.get(name)
-    if own is not None and own is not mistral_ids:
+    if own is not None:
         return own
     if importlib.util.find_spec("mlx_lm") is None:
         raise MissingDependencyError(
@@ -35,10 +36,6 @@ def tool_parser(name: str) -> Parser:
             " syntax in the text"
         )
 
-    return own or _mlx_lm(name)
-
-
-def _mlx_lm(name: str) -> Parser:
     def parse(text: str, tools: list[Tool] | None) -> Any:
         module = importlib.import_module(f"mlx_lm.tool_parsers.{name}")
         return module.parse_tool_call(text, tools)
@@ -73,124 +70,131 @@ def json_pairs(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
     return [_call(name, arguments) for item in json.loads(text.strip()) for name, arguments in item.items()]
 
 
-_MISTRAL_ID = re.compile(r"\[CALL_ID\]\s*(\w+)\s*(?=\[ARGS\])")
-
-
-def mistral_ids(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
-    """Mistral's calls through mlx-lm's parser, with the ids that some versions write between name and arguments."""
-    ids = _MISTRAL_ID.findall(text)
-    found = _mlx_lm("mistral")(_MISTRAL_ID.sub("", text), tools)
-    calls: list[dict[str, Any]] = found if isinstance(found, list) else [found]
-    return [call | {"id": call_id} for call, call_id in zip(calls, ids, strict=True)] if ids else calls
-
-
-_DEEPSEEK_CALL = re.compile(
-    r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>(?P<old>[^\n]+)\n```json\n(?P<fenced>.*?)\n?```"
-    r"|(?P<name>.+?)<｜tool▁sep｜>(?P<plain>.*?))\s*<｜tool▁call▁end｜>",
-    re.DOTALL,
+_MISTRAL_CALL = re.compile(
+    r"\s*(?:\[TOOL_CALLS\])?\s*([\w.\-]+)\s*(?:\[CALL_ID\]\s*(\w+)\s*)?\[ARGS\]\s*(.*)", re.DOTALL
 )
 
 
-def deepseek(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
-    """DeepSeek R1 (fenced JSON) and V3.1 (bare JSON)."""
-    calls = [
-        _call(match["old"] or match["name"], json.loads(match["fenced"] or match["plain"]))
-        for match in _DEEPSEEK_CALL.finditer(text)
-    ]
-    if not calls:
-        raise ValueError("no call between the markers")
-    return calls
+def mistral(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
+    """Mistral: a list of objects, or a name, perhaps an id, and its arguments as JSON."""
+    match = _MISTRAL_CALL.fullmatch(text)
+    if match is None:
+        return json_calls(text.strip().removeprefix("[TOOL_CALLS]"), tools)
+    return [_call(match[1], json.loads(match[3]), match[2])]
 
 
-_DSML_INVOKE = re.compile(r'<｜DSML｜ ?invoke name="([^"]*)"(?:/>|>(.*?)</｜DSML｜ ?invoke>)', re.DOTALL)
+def deepseek(text: str, tools: list[Tool] | None) -> dict[str, Any]:
+    """DeepSeek R1 (fenced JSON behind the word function) and V3.1 (bare JSON)."""
+    body = text.removeprefix("<｜tool▁call▁begin｜>").removesuffix("<｜tool▁call▁end｜>")
+    name, separator, rest = body.partition("<｜tool▁sep｜>")
+    if not separator:
+        raise ValueError("no name")
+    if name.strip() == "function" and "```json" in rest:
+        name, _, rest = rest.partition("\n```json")
+        rest = rest.rstrip().removesuffix("```")
+    return _call(name, json.loads(rest))
+
+
+_DSML_NAME = re.compile(r'<｜DSML｜ ?invoke name="([^"]*)"')
 _DSML_PARAMETER = re.compile(
     r'<｜DSML｜ ?parameter name="([^"]*)"(?: string="(true|false)")?>(.*?)</｜DSML｜ ?parameter>', re.DOTALL
 )
 
 
-def dsml(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
+def dsml(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     """DeepSeek V3.2 and V4: parameters say whether they are strings; others are JSON."""
-    calls = [
-        _call(name, {key: _value(raw) if kind == "false" else raw for key, kind, raw in _DSML_PARAMETER.findall(body)})
-        for name, body in _DSML_INVOKE.findall(text)
-    ]
-    if not calls:
-        raise ValueError("no invoke between the markers")
-    return calls
+    arguments = {key: _value(raw) if kind == "false" else raw for key, kind, raw in _DSML_PARAMETER.findall(text)}
+    return _call(_only(_DSML_NAME, text), arguments)
 
 
-_HY3_CALL = re.compile(r"<tool_call>(.*?)<tool_sep>(.*?)</tool_call>", re.DOTALL)
-_ARGUMENT = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_ARGUMENT = re.compile(r"<arg_key>([^<]*)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_HY3_NAME = re.compile(r"<tool_call>([^<]*)<tool_sep>")
 
 
-def hy3(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
+def hy3(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     """Tencent Hy3: GLM's keys and values, in a section."""
-    calls = [
-        _call(name, {key.strip(): _value(raw) for key, raw in _ARGUMENT.findall(body)})
-        for name, body in _HY3_CALL.findall(text)
-    ]
-    if not calls:
-        raise ValueError("no call between the markers")
-    return calls
+    return _call(_only(_HY3_NAME, text), {key.strip(): _value(raw) for key, raw in _ARGUMENT.findall(text)})
 
 
-_M3 = "]<]minimax[>["
-_M3_INVOKE = re.compile(re.escape(_M3) + r'<invoke name="([^"]*)">(.*?)' + re.escape(_M3) + r"</invoke>", re.DOTALL)
-_M3_PARAMETER = re.compile(re.escape(_M3) + r"<([A-Za-z_][\w.\-]*)>(.*?)" + re.escape(_M3) + r"</\1>", re.DOTALL)
+_M3 = re.escape("]<]minimax[>[")
+_M3_NAME = re.compile(_M3 + r'<invoke name="([^"]*)">')
+_M3_PARAMETER = re.compile(_M3 + r"<([A-Za-z_][\w.\-]*)>(.*?)" + _M3 + r"</(\1)>", re.DOTALL)
 
 
-def minimax_m3(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
+def minimax_m3(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     """MiniMax M3: each tag behind the family's prefix, parameters as tags of their names."""
-    calls = [
-        _call(name, {key: _value(raw) for key, raw in _M3_PARAMETER.findall(body)})
-        for name, body in _M3_INVOKE.findall(text)
-    ]
-    if not calls:
-        raise ValueError("no invoke between the markers")
-    return calls
+    opening = _M3_NAME.match(text)
+    if opening is None:
+        raise ValueError("no name")
+    arguments: dict[str, Any] = {}
+    at = opening.end()
+    while (match := _M3_PARAMETER.match(text, at)) is not None:
+        arguments[match[1]] = _value(match[2])
+        at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
+    if text[at:].strip() != "]<]minimax[>[</invoke>":
+        raise ValueError("something stands between the parameters")
+    return _call(opening[1], arguments)
 
 
-def python_lines(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
-    """Python calls with keyword arguments, one a line (Olmo 3)."""
-    calls = []
-    for node in ast.parse(text.strip()).body:
-        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not node.value.args):
-            raise ValueError("not a call with keyword arguments")
-        arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.value.keywords}
-        calls.append(_call(ast.unparse(node.value.func), arguments))
-    return calls
+def python_calls(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
+    """Python calls with keyword arguments, in a list or one a line (LFM2.5, Olmo 3); JSON's words are understood."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a model's escapes
+        body = ast.parse(text.strip()).body
+    nodes = [node.value for node in body if isinstance(node, ast.Expr)]
+    if len(nodes) == 1 and isinstance(nodes[0], ast.List):
+        nodes = list(nodes[0].elts)
+    if not nodes or len(nodes) < len(body):
+        raise ValueError("no calls")
+    return [_python_call(node) for node in nodes]
 
 
-_IFM_CALL = re.compile(r"<ifm\|tool_call>(.*?)</ifm\|tool_call>", re.DOTALL)
-_IFM_ARGUMENT = re.compile(r"<ifm\|arg_key>(.*?)</ifm\|arg_key>\s*<ifm\|arg_value>(.*?)</ifm\|arg_value>", re.DOTALL)
+def _python_call(node: ast.expr) -> dict[str, Any]:
+    if not isinstance(node, ast.Call) or node.args or any(keyword.arg is None for keyword in node.keywords):
+        raise ValueError("not a call with keyword arguments")
+    arguments = {str(keyword.arg): _python_value(keyword.value) for keyword in node.keywords}
+    return _call(ast.unparse(node.func), arguments)
 
 
-def k2_horizon(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
+_JSON_WORDS = {"true": True, "false": False, "null": None}
+
+
+def _python_value(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name) and node.id in _JSON_WORDS:
+        return _JSON_WORDS[node.id]
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_python_value(item) for item in node.elts]
+    if isinstance(node, ast.Dict) and None not in node.keys:
+        return {ast.literal_eval(k): _python_value(v) for k, v in zip(node.keys, node.values, strict=True) if k}
+    return ast.literal_eval(node)
+
+
+_IFM_NAME = re.compile(r"<ifm\|tool_call>([^<]*)")
+_IFM_ARGUMENT = re.compile(r"<ifm\|arg_key>([^<]*)</ifm\|arg_key>\s*<ifm\|arg_value>(.*?)</ifm\|arg_value>", re.DOTALL)
+
+
+def k2_horizon(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     """K2 Horizon: a name, then keys and values."""
-    calls = []
-    for body in _IFM_CALL.findall(text):
-        arguments = {key.strip(): _value(raw) for key, raw in _IFM_ARGUMENT.findall(body)}
-        calls.append(_call(body.partition("<")[0], arguments))
-    if not calls:
-        raise ValueError("no call between the markers")
-    return calls
+    return _call(_only(_IFM_NAME, text), {key.strip(): _value(raw) for key, raw in _IFM_ARGUMENT.findall(text)})
 
 
-_PLAMO_CALL = re.compile(
-    r"<\|plamo:begin_tool_name:plamo\|>(.*?)<\|plamo:end_tool_name:plamo\|>.*?"
-    r"<\|plamo:begin_tool_arguments:plamo\|>(.*?)<\|plamo:end_tool_arguments:plamo\|>",
-    re.DOTALL,
-)
+_PLAMO_PART = "<|plamo:{}_tool_{}:plamo|>"
 
 
-def plamo(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
-    """PLaMo 3: names and JSON arguments, each in markers of its own."""
-    calls = [
-        _call(name, json.loads(raw.partition("<|plamo:msg|>")[2] or raw)) for name, raw in _PLAMO_CALL.findall(text)
-    ]
-    if not calls:
-        raise ValueError("no call between the markers")
-    return calls
+def plamo(text: str, tools: list[Tool] | None) -> dict[str, Any]:
+    """PLaMo 3: a name and JSON arguments, each in markers of its own."""
+    name, arguments = (
+        _between(text, *(_PLAMO_PART.format(w, part) for w in ("begin", "end"))) for part in ("name", "arguments")
+    )
+    return _call(name, json.loads(arguments.partition("<|plamo:msg|>")[2] or arguments))
+
+
+def _between(text: str, start: str, end: str) -> str:
+    _, found, rest = text.partition(start)
+    inside, closed, _ = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"no {start}")
+    return inside
 
 
 _RECIPIENT = re.compile(r"to=(?:functions\.)?([^\s<]+)")
@@ -199,25 +203,23 @@ _RECIPIENT = re.compile(r"to=(?:functions\.)?([^\s<]+)")
 def harmony(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     """gpt-oss: the recipient of the header is the tool, the body its arguments as JSON."""
     header, _, body = text.partition("<|message|>")
-    name = _RECIPIENT.search(header)
-    if name is None:
-        raise ValueError("no recipient in the header")
     for end in ("<|call|>", "<|end|>", "<|return|>"):
         body = body.removesuffix(end)
-    return _call(name[1], json.loads(body))
+    return _call(_only(_RECIPIENT, header), json.loads(body))
 
 
-_SOLAR_CALL = re.compile(
-    r"<\|tool_call:begin\|>(.*?)<\|tool_call:name\|>(.*?)<\|tool_call:args\|>(.*?)<\|tool_call:end\|>", re.DOTALL
-)
-
-
-def solar(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
+def solar(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     """Solar Open: an id, a name and JSON arguments, each behind a marker."""
-    calls = [_call(name, json.loads(raw), call_id.strip()) for call_id, name, raw in _SOLAR_CALL.findall(text)]
-    if not calls:
-        raise ValueError("no call between the markers")
-    return calls
+    call_id = _between(text, "<|tool_call:begin|>", "<|tool_call:name|>")
+    arguments = _between(text, "<|tool_call:args|>", "<|tool_call:end|>")
+    return _call(_between(text, "<|tool_call:name|>", "<|tool_call:args|>"), json.loads(arguments), call_id.strip())
+
+
+def _only(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    if match is None:
+        raise ValueError("no name")
+    return match[1]
 
 
 _OWN: dict[str, Parser] = {
@@ -225,15 +227,15 @@ _OWN: dict[str, Parser] = {
     for parser in (
         json_calls,
         json_pairs,
+        mistral,
         deepseek,
         dsml,
         hy3,
         minimax_m3,
-        python_lines,
+        python_calls,
         k2_horizon,
         plamo,
         harmony,
         solar,
-        mistral_ids,
     )
 }

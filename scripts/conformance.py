@@ -124,9 +124,8 @@ def main() -> None:
                 f"-- {fixture['id']} ({level}) prompt {prompt_of(fixture, record)!r}\n   text {fixture['raw_output']!r}"
             )
             print(f"   want {json.dumps(fixture.get('expected'), ensure_ascii=False)}")
-            print(
-                f"   got  {got.reasoning!r} {got.content!r} {calls_of(got)} {[(r.reason, r.detail) for r in got.rejected]}"
-            )
+            print(f"   got  {got.reasoning!r} {got.content!r} {calls_of(got)}")
+            print(f"        {[(rejection.reason, rejection.detail) for rejection in got.rejected]}")
     lines = ["| family | fixtures | pass | soft | miss |", "| --- | --- | --- | --- | --- |"]
     for name, count in sorted(table.items()):
         total = sum(count[level] for level in ("pass", "soft", "miss", "cut"))

@@ -24,6 +24,7 @@ class CallEnd(Enum):
 
     waiting = "more text is needed"
     closed = "its closer came"
+    ended = "the turn ends here, in so many words"
     aborted = "the thought around it closes here"
     overfull = "it grew past the cap, so it is text"
 
@@ -34,7 +35,7 @@ class CallGrammar:
     Args:
         calls: the format, its openers and closers as they stand in the scanned text.
         closers: patterns of the closers.
-        ends: patterns that end the turn, and with it a call that has no closer.
+        ends: patterns that end the turn.
         aborts: patterns of the thought's closers, for a call inside a thought.
     """
 
@@ -43,7 +44,7 @@ class CallGrammar:
     ) -> None:
         self.shape = calls.shape
         self.closers = frozenset(closers)
-        self.ends = frozenset(() if self.closers else ends)
+        self.ends = frozenset(ends)
         self.aborts = frozenset(aborts)
         self.quotes = {quote.start: quote for quote in calls.quotes}
         self.outside = Scanner([*self.quotes, *self.closers, *self.ends, *self.aborts])
@@ -94,6 +95,8 @@ class CallReader:
     def push(self, text: str, at: int, *, final: bool) -> tuple[CallEnd, int]:
         """Reads `text` from `at`; gives what happened, and how far it read."""
         while self._size <= CAP:
+            if len(text) - at > CAP + 1 - self._size:  # no more than fits, so that the cut makes no difference
+                text, final = text[: at + CAP + 1 - self._size], True
             scanner = self._grammar.inside[self._quote] if self._quote else self._grammar.outside
             hit = scanner.search(text, at)
             if hit is None:
@@ -117,7 +120,7 @@ class CallReader:
                 return CallEnd.closed, end
             elif hit.literal in self._grammar.ends:
                 self._keep(text[at : hit.start])
-                return CallEnd.closed, end
+                return CallEnd.ended, hit.start
             else:
                 self._quote = self._grammar.quotes[hit.literal]
             self._keep(text[at:end])

@@ -73,7 +73,7 @@ class StandardTokenStreamDecoder:
         self._stop = StopStringFilter(stops) if stops else None
         self._response_scope = stop_scope == "response"
         self._count = 0
-        self._held = 0  # tokens of what may become a marker or a call
+        self._recent: list[int] = []  # characters of each newest token that still waits
         self._deciding = 0  # tokens of a candidate call
         self.stop_sequence: str | None = None
         self._node = self._synced = self._state()
@@ -90,7 +90,8 @@ class StandardTokenStreamDecoder:
 
     @property
     def reasoning_tokens(self) -> int | None:
-        return self._count + self._deciding + (self._held if self.inside_reasoning else 0)
+        recent = self._recent if self._node is NOWHERE else self._node.key[3]
+        return self._count + self._deciding + (len(recent) if self.inside_reasoning else 0)
 
     def push(self, token: int) -> Sequence[GenerationEvent]:
         """The events that are certain after this token."""
@@ -113,9 +114,10 @@ class StandardTokenStreamDecoder:
                     events += self._split(piece)
         if self._emitter is not None:
             events += self._last(self._emitter.finish(reason))
-            if self._emitter.ended_inside_reasoning:
-                self._count += self._deciding + self._held
-        self._deciding = self._held = 0
+            if self._emitter.ended_inside_reasoning or reason not in ("stop", "tool_calls"):
+                self._count += self._deciding
+            self._count += len(self._recent) if self._emitter.ended_inside_reasoning else 0
+        self._deciding, self._recent = 0, []
         if self._stop is not None and self._response_scope:
             events += [Generation.chunk(piece) for piece in self._stop.finish() if isinstance(piece, str)]
         return events
@@ -144,46 +146,55 @@ class StandardTokenStreamDecoder:
         before = emitter is not None and emitter.inside_reasoning
         marker = self._layout.markers.get(token)
         if marker is None:
-            events = self._first(self._detokenizer.push(token))
+            text = self._detokenizer.push(token)
+            events = self._first(text)
         else:
+            text = "\0"  # one character, as a marker is
             events = self._first(self._detokenizer.finish()) + self._first(marker)
         if emitter is not None:
-            self._tally(before, emitter)
+            self._tally(before, emitter, len(text))
         return events
 
-    def _tally(self, before: bool, emitter: Emitter) -> None:
-        """Counts a token if it was sampled inside a thought, its delimiters included."""
-        inside = emitter.inside_reasoning
+    def _tally(self, before: bool, emitter: Emitter, size: int) -> None:
+        """Counts a token if it was sampled inside a thought, its delimiters included.
+
+        A token whose characters still wait is counted when it is known where they belong.
+        """
+        self._recent.append(size)
         if emitter.deciding:
-            self._deciding += 1 + self._held
-            self._held = 0
+            self._deciding += len(self._recent)
+            self._recent = []
             return
         self._count += self._deciding
         self._deciding = 0
-        if emitter.holding and before is inside:
-            self._held += 1  # it may begin a marker or a call, whose tokens count together
-            return
-        if before or inside:
-            self._count += 1 + self._held
-        self._held = 0
+        waits = emitter.waiting
+        keep = 0
+        while keep < len(self._recent) and waits > 0:
+            keep += 1
+            waits -= max(1, self._recent[-keep])
+        settled = len(self._recent) - keep
+        if before or emitter.inside_reasoning:
+            self._count += settled
+        self._recent = self._recent[settled:]
 
     def _state(self) -> Node:
         """The node of the state that the stages are in."""
         detokenizer = self._detokenizer.state
         emitter = self._emitter.state if self._emitter is not None else ()
-        if detokenizer is None or emitter is None or self.stop_sequence is not None or self._held > 8:
+        if detokenizer is None or emitter is None or self.stop_sequence is not None or len(self._recent) > 8:
             return NOWHERE
         stop = self._stop.state if self._stop is not None else ()
         flow = self._emitter.flowing if self._emitter is not None else "response"
         inside = self._emitter is not None and self._emitter.inside_reasoning
-        settled = not stop and not self._held and self._detokenizer.settled
-        return self._layout.node((detokenizer, stop, emitter, self._held), flow if settled else None, inside)
+        settled = not stop and not self._recent and self._detokenizer.settled
+        return self._layout.node((detokenizer, stop, emitter, tuple(self._recent)), flow if settled else None, inside)
 
     def _sync(self) -> None:
         """Brings the stages to the state that look-ups have led to."""
         if self._node is self._synced or self._node is NOWHERE:
             return
-        detokenizer, stop, emitter, self._held = self._node.key
+        detokenizer, stop, emitter, recent = self._node.key
+        self._recent = list(recent)
         self._detokenizer.restore(detokenizer)
         if self._stop is not None:
             self._stop.restore(stop)
@@ -221,10 +232,8 @@ class StandardTokenStreamDecoder:
         return events
 
     def _answer_stopped(self, segment: Segment) -> list[GenerationEvent]:
-        """An answer's text less what may be a stop string; a call lets go of what was held."""
+        """An answer's text less what may be a stop string; a call or a thought lets go of what was held."""
         assert self._stop is not None
-        if segment.kind == "reasoning":
-            return []
         pieces = self._stop.push(segment.text) if segment.kind == "response" else self._stop.finish()
         self.stop_sequence = self._stop.stop_sequence
         return [Generation.chunk(piece) for piece in pieces if isinstance(piece, str) and piece]

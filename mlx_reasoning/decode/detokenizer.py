@@ -78,7 +78,7 @@ class _ByteStream:
 
     def plain(self, token: int) -> str | None:
         try:
-            return self._pieces[token].decode("utf-8")
+            return self._pieces[token].decode("utf-8") if token >= 0 else None
         except (UnicodeDecodeError, IndexError):
             return None
 

@@ -108,6 +108,10 @@ class FramedEmitter:
         return bool(self._buffer or self._header)
 
     @property
+    def waiting(self) -> int:
+        return len(self._buffer) + len(self._header)
+
+    @property
     def flowing(self) -> Literal["reasoning", "response"] | None:
         if self._mode is not _Mode.body or self._buffer:
             return None
@@ -269,6 +273,6 @@ class FramedEmitter:
         if found is CallEnd.waiting:
             return False
         text, self._call = self._call.text, None
-        self._emit("call" if found is CallEnd.closed else "response", text)
+        self._emit("response" if found is CallEnd.overfull else "call", text)
         self._between()
         return True

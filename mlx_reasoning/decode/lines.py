@@ -6,7 +6,7 @@ import re
 
 _MAYBE_FENCE = re.compile(r" {0,3}(?:`{0,2}|`{3,}[^`\n]*|~{0,2}|~{3,}[^\n]*)\Z")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)\Z")
-_LONGEST_FENCE_LINE = 1000
+_LONGEST_FENCE_LINE = 120
 
 
 class Lines:

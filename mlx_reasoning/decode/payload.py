@@ -113,7 +113,7 @@ def values_in(piece: Piece) -> int:
 
 
 def jsonable(value: Any, depth: int = 0) -> bool:
-    """Whether a value is JSON as the world reads it: its types, finite numbers, text that UTF-8 can hold, not too deep."""
+    """Whether a value is JSON: its types, finite numbers, text that UTF-8 can hold, and not too deep."""
     if depth > _DEEPEST:
         return False
     if isinstance(value, str):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from ..errors import OptionError
 from ..protocols.config import FrameProtocol, ModelProfile, ReasoningConfig, StartState
 from ..protocols.families import family
 from .frames import FramedEmitter, FrameMarks
@@ -28,7 +29,7 @@ def start_state(tail: str | Sequence[int], protocol: ReasoningProtocol, *, token
         tokenizer: needed for ids.
 
     Raises:
-        ValueError: ids without a tokenizer.
+        OptionError: ids without a tokenizer, or something that is no protocol.
         UnknownFamilyError: there is no such family.
     """
     config, header = _resolve(protocol)
@@ -37,7 +38,7 @@ def start_state(tail: str | Sequence[int], protocol: ReasoningProtocol, *, token
     if isinstance(tail, str):
         return _from_text(tail, config, header)
     if tokenizer is None:
-        raise ValueError("to read ids, pass tokenizer=")
+        raise OptionError("to read ids, pass tokenizer=")
     return _from_ids(list(tail), config, header, tokenizer)
 
 
@@ -53,6 +54,8 @@ def _resolve(protocol: ReasoningProtocol) -> tuple[ReasoningConfig | FrameProtoc
         protocol = family(protocol)
     if isinstance(protocol, ModelProfile):
         return protocol.frames or protocol.reasoning, protocol.turn_header
+    if protocol is not None and not isinstance(protocol, ReasoningConfig | FrameProtocol):
+        raise OptionError(f"the protocol is {protocol!r:.80}: give a family's name, a profile or the markers")
     return protocol, None
 
 
@@ -62,6 +65,9 @@ def _from_text(text: str, config: ReasoningConfig | FrameProtocol, header: str |
     tail = text.rpartition(header)[2]
     if isinstance(config, FrameProtocol):
         return _after(config, tail)
+    for marker in config.end_of_turn:
+        if marker in tail:  # that turn is over: what follows stands outside it
+            return _last_visible(tail.rpartition(marker)[2], config) if config.start_delimiter else StartState.outside
     if "<" in header and ">" not in header:  # the header's own tag ends behind what the row knows of it
         tail = tail.partition(">")[2]
     return _after(config, tail)

@@ -7,6 +7,7 @@ does not know token ids, stop strings, or what a call's payload means.
 
 from __future__ import annotations
 
+import re
 from enum import Enum, auto
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from .segment import CallState, Segment, SegmentKind, merged
 from .spans import AnswerWriter, Before, ThoughtWriter
 from .stop import Marker
 
+_SPACE = re.compile(r"\s+")
 _LONGEST_STATE = 48  # characters that a remembered state may hold
 
 
@@ -64,9 +66,12 @@ class ReasoningEventEmitter:
         self._thinking = ThoughtWriter(lambda text: self._emit("reasoning", text), spoken=start is StartState.continued)
         self._in_channel_response = False
         self._glued = False  # the thought interrupts a line of the answer
+        self._relabelled = False  # the label that is being read stands inside a thought
+        self._opener = 0  # the length of the opener before the label
         self._call: CallReader | None = None
         self._call_in_thought = False
-        self._group: list[str] = []  # a thought's candidates, and the space between them
+        self._group: list[tuple[str, CallState | None]] = []  # a thought's candidates, and the space between them
+        self._grouped = 0  # characters in the group, and behind it
         self._closer: Mark | None = None  # the thought's closer, after candidates
         self._behind: list[str] = []  # the space behind that closer
         self.ended_inside_reasoning = False
@@ -82,7 +87,7 @@ class ReasoningEventEmitter:
     def inside_reasoning(self) -> bool:
         if self._mode in (_Mode.call, _Mode.settling):
             return self._call_in_thought and self._closer is None
-        return self._mode is not _Mode.answer
+        return self._mode is _Mode.thought or (self._mode is _Mode.label and self._relabelled)
 
     @property
     def spoken(self) -> bool:
@@ -97,7 +102,12 @@ class ReasoningEventEmitter:
     @property
     def holding(self) -> bool:
         """Characters wait that may belong to a marker."""
-        return bool(self._buffer)
+        return bool(self._buffer) or self._mode is _Mode.label
+
+    @property
+    def waiting(self) -> int:
+        """How many characters of the newest tokens those are, an opener that waits for its label among them."""
+        return len(self._buffer) + (self._opener if self._mode is _Mode.label else 0)
 
     @property
     def flowing(self) -> Literal["reasoning", "response"] | None:
@@ -169,13 +179,14 @@ class ReasoningEventEmitter:
             return True
         self._at = hit.end
         if mark.kind == "start":
+            self._opener = hit.end - hit.start
             self._open()
         elif mark.kind == "frame_start":
             self._written.follow(Before.frame)
             self._written.in_frame = True
         elif mark.kind == "frame_end" or (mark.kind == "end" and self._in_channel_response):
-            self._written.follow(Before.closer)
-            self._written.in_frame = self._in_channel_response = False
+            self._written.follow(Before.glued_closer if self._glued and self._in_channel_response else Before.closer)
+            self._written.in_frame = self._in_channel_response = self._glued = False
         elif mark.kind == "end":
             self._written.stray()
         elif mark.kind == "end_of_turn" and self._written.before is Before.text:
@@ -200,6 +211,7 @@ class ReasoningEventEmitter:
     def _open(self) -> None:
         self._glued = self._written.interrupt()
         self._thinking.start()
+        self._relabelled = False
         self._mode = _Mode.label if self._config and self._config.channel else _Mode.thought
 
     def _close(self, mark: Mark) -> None:
@@ -231,7 +243,7 @@ class ReasoningEventEmitter:
                 self._at = end + 1
                 return True
             if self._config and self._config.channel:
-                self._mode = _Mode.label
+                self._mode, self._relabelled = _Mode.label, True
         self._at = hit.end
         return True
 
@@ -291,16 +303,19 @@ class ReasoningEventEmitter:
         if found is CallEnd.waiting:
             return False
         text, self._call = self._call.text, None
-        if found is not CallEnd.closed or sum(map(len, self._group)) + len(text) > CAP:
+        state: CallState = "closed" if found is CallEnd.closed else "open"
+        if found in (CallEnd.aborted, CallEnd.overfull) or self._grouped + len(text) > CAP:
             self._uncall(text)
         elif self.deciding:
-            self._group.append(text)
+            self._group.append((text, state))
+            self._grouped += len(text)
             self._mode = _Mode.settling
         elif self._call_in_thought:
-            self._emit("call", text)
+            self._emit("call", text, state)
             self._mode = _Mode.thought
+            self._thinking.spoken = True  # the space around such a call is text of the thought
         else:
-            self._emit("call", text)
+            self._emit("call", text, state)
             self._mode = _Mode.answer
             self._written.follow(Before.call)
         return True
@@ -309,8 +324,8 @@ class ReasoningEventEmitter:
         """What looked like a call is text of the thought, or of the answer."""
         if self._call_in_thought:
             self._mode = _Mode.thought
-            self._thinking.push("".join(self._group) + text)
-            self._group = []
+            self._thinking.push("".join(part for part, _ in self._group) + text)
+            self._group, self._grouped = [], 0
         else:
             self._mode = _Mode.answer
             self._written.push(text)
@@ -318,9 +333,17 @@ class ReasoningEventEmitter:
     def _settle(self, final: bool) -> bool:
         """Candidates stand complete: white space, a closer and further candidates wait with them, all else decides."""
         buffer, at = self._buffer, self._at
-        end = len(buffer) - len(buffer[at:].lstrip())
-        (self._group if self._closer is None else self._behind).append(buffer[at:end])
-        self._at = end
+        space = _SPACE.match(buffer, at, at + CAP + 1 - self._grouped)
+        end = space.end() if space else at
+        if end > at:
+            if self._closer is None:
+                self._group.append((buffer[at:end], None))
+            else:
+                self._behind.append(buffer[at:end])
+            self._grouped += end - at
+            self._at = end
+            if self._grouped > CAP:
+                return self._draft()
         if end == len(buffer):
             return False
         hit = self._marks.thought.search(buffer, end)
@@ -343,9 +366,9 @@ class ReasoningEventEmitter:
     def _draft(self) -> bool:
         """The candidates were drafts: reasoning, and the closer behind them closes."""
         closer, group, behind = self._closer, self._group, self._behind
-        self._closer, self._group, self._behind = None, [], []
+        self._closer, self._group, self._behind, self._grouped = None, [], [], 0
         self._mode = _Mode.thought
-        self._thinking.push("".join(group))
+        self._thinking.push("".join(part for part, _ in group))
         if closer is not None:
             self._close(closer)
             self._written.push("".join(behind))
@@ -359,9 +382,9 @@ class ReasoningEventEmitter:
             else:
                 self._uncall(text)
         elif self._mode in (_Mode.call, _Mode.settling):
-            for candidate in self._group:
-                if not candidate.isspace():
-                    self._emit("call", candidate)
+            for candidate, state in self._group:
+                if state is not None:
+                    self._emit("call", candidate, state)
             self._emit("call", text, "open" if natural else "cut")
             self._mode = _Mode.thought if self._call_in_thought and not self._late else _Mode.answer
             self._written.follow(Before.call)

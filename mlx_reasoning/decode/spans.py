@@ -32,6 +32,7 @@ class Space:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self.size = 0
+        self.spilled = False  # it grew past the cap, and counts up to its end
 
     def add(self, text: str) -> None:
         if text:
@@ -106,14 +107,19 @@ class AnswerWriter:
             self._space.add(text[: len(text) - len(body)])
             if not body and self._space.size <= CAP:
                 return
-            self._emit(self._leading_space())
+            self._emit(self._space.take() if self._space.size > CAP else self._leading_space())
             self.before = Before.text
             text = body
         if self.in_frame:
             body = text.rstrip()
-            if body or self._space.size > CAP:
+            if body:
                 self.keep_space()
-            self._space.add(text[len(body) :])
+                self._space.spilled = False
+            tail = text[len(body) :]
+            self._space.add(tail)
+            if self._space.spilled or self._space.size > CAP:
+                body += self._space.take()
+                self._space.spilled = True
             text = body
         if text:
             self._emit(text)
@@ -133,6 +139,10 @@ class AnswerWriter:
 
     def interrupt(self) -> bool:
         """A thought opens here. Gives whether it interrupts a line, right after a visible character."""
+        if self.before is Before.glued_closer:  # the line goes on behind the thought that interrupted it
+            self._ends_visible = self._ends_visible and not self._space.size
+            self._emit(self._space.take())
+            self.before = Before.text
         self.keep_space()
         self._space.drop()
         return self.before is Before.text and self._ends_visible
@@ -203,12 +213,14 @@ class ThoughtWriter:
             body = body.lstrip()
         if body:
             self.keep_space()
+            self._space.spilled = False
             self._emit(body)
             self.spoken = True
         if self.spoken:
             self._space.add(tail)
-            if self._space.size > CAP:
+            if self._space.spilled or self._space.size > CAP:
                 self.keep_space()
+                self._space.spilled = True
 
     def keep_space(self) -> None:
         """The space that waits is text of the thought."""

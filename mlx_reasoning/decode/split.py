@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from ..errors import OptionError
 from ..events import Generation, GenerationEvent
 from ..messages import FinishReason, RejectedToolCall, Tool, ToolCall
 from ..protocols.config import FrameProtocol, ModelProfile, ReasoningConfig, StartState, ToolCallFormat
@@ -87,6 +88,7 @@ def split_reasoning(
 
     Raises:
         UnknownFamilyError: there is no such family.
+        OptionError: something that is no protocol, no tool or no text.
         MissingDependencyError: calls are wanted, and mlx-lm, whose parser it takes, is not installed.
     """
     chunks = [text_or_chunks] if isinstance(text_or_chunks, str) else text_or_chunks
@@ -100,6 +102,8 @@ def split_reasoning(
     splitter = TextSplitter(protocol, start, tools)
     events: list[GenerationEvent] = []
     for chunk in chunks:
+        if not isinstance(chunk, str):
+            raise OptionError(f"a piece of the text is {type(chunk).__name__}: give strings")
         events += splitter.push(chunk)
     events += splitter.finish(finish_reason)
     return Split(
@@ -120,7 +124,8 @@ def protocol_parts(
         protocol = family(protocol)
     if isinstance(protocol, ReasoningConfig):
         return replace(protocol, detection="text"), None
-    if protocol.frames is not None:
-        return protocol.frames, protocol.tool_calls
+    if not isinstance(protocol, ModelProfile):
+        raise OptionError(f"the protocol is {protocol!r:.80}: give a family's name, a profile or the markers")
     config = protocol.reasoning
-    return (replace(config, detection="text") if config else None), protocol.tool_calls
+    markers = protocol.frames or (replace(config, detection="text") if config else None)
+    return markers, protocol.tool_calls

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from ..errors import OptionError
 from ..events import Generation, GenerationEvent
 from ..protocols.config import FrameProtocol, ReasoningConfig, StartState, ToolCallFormat
-from .detokenizer import Vocabulary, vocabulary_of
+from .detokenizer import Vocabulary, WindowVocabulary, vocabulary_of
 from .frames import FramedEmitter, FrameMarks
 from .marks import Marks
 from .reasoning import ReasoningEventEmitter
@@ -68,8 +68,8 @@ class DecoderTables:
         key = (protocol, calls, stops, scope)
         found = self._layouts.get(key)
         if found is None:
-            if len(self._layouts) >= _MOST_LAYOUTS:
-                self._layouts.pop(next(iter(self._layouts)))
+            if len(self._layouts) >= _MOST_LAYOUTS:  # streams under way keep the layout they have
+                self._layouts = {}
             found = self._layouts[key] = Layout(protocol, calls, stops, scope, self._ids)
         return found
 
@@ -82,7 +82,9 @@ def tables_of(tokenizer: Any) -> DecoderTables:
     """The tokenizer's tables, made once."""
     found = _MEMO.get(tokenizer)
     if found is None:
-        found = _MEMO[tokenizer] = DecoderTables(tokenizer)
+        found = DecoderTables(tokenizer)
+        if not isinstance(found.vocabulary, WindowVocabulary):  # which would keep its own key alive
+            _MEMO[tokenizer] = found
     return found
 
 
@@ -125,8 +127,6 @@ class Layout:
 
     def remember(self, node: Node, token: int, move: Move) -> None:
         if self._moves >= _MOST_MOVES:  # start over; streams under way keep the nodes they stand on
-            for old in self._nodes.values():
-                old.clear()
             self._nodes, self._moves = {}, 0
         node[token] = move
         self._moves += 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from ..errors import ReasoningControlError
+from ..errors import OptionError, ReasoningControlError
 
 Detection: TypeAlias = Literal["auto", "token", "text"]
 Anchor: TypeAlias = Literal["line", "start", "anywhere"]
@@ -30,9 +30,15 @@ class StartState(Enum):
 
     @classmethod
     def of(cls, value: StartState | bool) -> StartState:
-        """A bool is taken for `inside` and `outside`."""
+        """A bool is taken for `inside` and `outside`.
+
+        Raises:
+            OptionError: it is neither.
+        """
         if isinstance(value, StartState):
             return value
+        if not isinstance(value, bool):
+            raise OptionError(f"the start is {value!r:.80}: give a StartState, True (inside a thought) or False")
         return cls.inside if value else cls.outside
 
 
@@ -93,9 +99,21 @@ class ReasoningConfig:
     anchor: Anchor = "line"
     calls_in_reasoning: CallsInReasoning = "late"
 
+    def __post_init__(self) -> None:
+        for name in ("other_starts", "other_ends", "end_of_turn", "dropped"):
+            if not isinstance(getattr(self, name), tuple):
+                raise OptionError(f"{name} must be a tuple of strings")
+        markers = [*self.starts, *self.ends, *self.end_of_turn, *self.dropped]
+        if not all(isinstance(marker, str) and marker for marker in markers):
+            raise OptionError("a marker must be a string of at least one character")
+        for start in self.starts:
+            for end in self.ends:
+                if start == end or start.startswith(end) or end.startswith(start):
+                    raise OptionError(f"{start!r} and {end!r} cannot be told apart as opener and closer")
+
     @property
     def starts(self) -> tuple[str, ...]:
-        return ((self.start_delimiter,) if self.start_delimiter else ()) + self.other_starts
+        return ((self.start_delimiter,) if self.start_delimiter is not None else ()) + self.other_starts
 
     @property
     def ends(self) -> tuple[str, ...]:

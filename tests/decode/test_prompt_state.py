@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mlx_reasoning import StartState, family, prompt_ends_inside_reasoning, start_state
+from mlx_reasoning import OptionError, StartState, family, prompt_ends_inside_reasoning, start_state
 from mlx_reasoning.protocols.families import FAMILIES
 
 from ..cuts import cases
@@ -83,5 +83,5 @@ def test_a_half_open_channel_is_open_and_a_response_channel_is_not() -> None:
 def test_a_model_without_thoughts_is_always_outside_and_ids_need_a_tokenizer() -> None:
     assert start_state("<think>", None) is StartState.outside
     assert start_state("<think>", "qwen3-instruct-2507") is StartState.outside
-    with pytest.raises(ValueError, match="tokenizer="):
+    with pytest.raises(OptionError, match="tokenizer="):
         start_state([1, 2], "qwen3")

@@ -29,7 +29,7 @@ def lessons() -> Any:
     """The lessons' own makers, from the training scripts."""
     sys.path.insert(0, str(SCRIPTS))
     try:
-        import demo_evaluate
+        import demo_evaluate  # type: ignore[import-not-found]
     finally:
         sys.path.remove(str(SCRIPTS))
     return demo_evaluate
@@ -66,9 +66,10 @@ def test_thoughts_of_earlier_turns_are_dropped(model: LoadedModel, content: str)
 
 
 def test_a_tool_loop_keeps_its_thought_and_is_rendered_as_it_was_generated(model: LoadedModel) -> None:
-    asked = {"role": "assistant", "content": None, "reasoning_content": "I ask.", "tool_calls": [CALL]}
+    asked: dict[str, Any] = {"role": "assistant", "content": None, "reasoning_content": "I ask.", "tool_calls": [CALL]}
     messages = [USER, asked, {"role": "tool", "content": "sunny"}]
-    generated = '<think>\nI ask.\n</think>\n\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+    call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+    generated = f"<think>\nI ask.\n</think>\n\n{call}"
     rendered = render(model, messages)
     assert f"<|im_start|>assistant\n{generated}<|im_end|>" in rendered
     assert "<tool_response>\nsunny\n</tool_response>" in rendered

@@ -54,7 +54,8 @@ def recorded(project: Path, *, with_uv: bool) -> str:
     make = 'case "$*" in *"-m venv"*) for last; do :; done; mkdir -p "$last/bin"; cp "$0" "$last/bin/python";; esac'
     fake(tools, "python3", f'echo "python $*" >> "{log}"\n{make}')
     if with_uv:
-        made = f'if [ "$1" = venv ]; then for last; do :; done; mkdir -p "$last/bin"; cp "{tools}/python3" "$last/bin/python"; fi'
+        made = f'for last; do :; done; mkdir -p "$last/bin"; cp "{tools}/python3" "$last/bin/python"'
+        made = f'if [ "$1" = venv ]; then {made}; fi'
         fake(tools, "uv", f'echo "uv $*" >> "{log}"\n{made}')
     path = f"{tools}{os.pathsep}/usr/bin{os.pathsep}/bin"
     link = project.parent / "link"

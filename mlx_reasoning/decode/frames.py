@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from ..protocols.config import FrameKind, FrameProtocol, StartState, ToolCallFormat
 from .calls import CallEnd, CallGrammar, CallReader
-from .marks import Spelling
 from .scan import Hit, Scanner
-from .segment import CallState, Segment, SegmentKind, merged
+from .segment import Output, Segment
 from .spans import ThoughtWriter
+from .spelling import Spelling
 from .stop import Marker
 
 _HEADER = re.compile(r"[\w.:\-/ =\"]*")
@@ -79,12 +79,12 @@ class FramedEmitter:
         self._marks = marks
         self._buffer = ""
         self._at = 0
-        self._out: list[Segment] = []
+        self._out = Output(marks.spelling)
         self._mode = _Mode.header if start is StartState.outside else _Mode.body
         self._kind: FrameKind = "response" if start is StartState.outside else "reasoning"
         self._header = ""
         self._opened = False  # the header has a marker of its own
-        self._thinking = ThoughtWriter(lambda text: self._emit("reasoning", text), spoken=start is StartState.continued)
+        self._thinking = ThoughtWriter(self._out.reasoning, spoken=start is StartState.continued)
         self._call: CallReader | None = None
         self.ended_inside_reasoning = False
         self.deciding = False
@@ -135,19 +135,19 @@ class FramedEmitter:
         """The segments that are certain after this piece."""
         self._buffer += self._marks.spelling.encode(piece)
         self._run(final=False)
-        return self._taken()
+        return self._out.take()
 
     def finish(self, reason: str = "stop") -> list[Segment]:
         """What was held back; a header that the end cuts is no text, and a call that it cuts does not run."""
         self._run(final=True)
         if self._call is not None:
-            self._emit("call", self._call.text, "open" if reason in ("stop", "tool_calls") else "cut")
+            self._out.add("call", self._call.text, "open" if reason in ("stop", "tool_calls") else "cut")
             self._call = None
         elif self._mode is _Mode.header and not self._opened and self._header.strip():
-            self._emit("response", self._header)
+            self._out.add("response", self._header)
         self._header = ""
         self.ended_inside_reasoning = self._kind == "reasoning"
-        return self._taken()
+        return self._out.take()
 
     def _run(self, *, final: bool) -> None:
         self._at = 0
@@ -155,19 +155,11 @@ class FramedEmitter:
             pass
         self._buffer = self._buffer[self._at :]
 
-    def _taken(self) -> list[Segment]:
-        out, self._out = self._out, []
-        return merged(out)
-
-    def _emit(self, kind: SegmentKind, text: str, state: CallState = "closed") -> None:
-        if text:
-            self._out.append(Segment(kind, self._marks.spelling.decode(text), state))
-
     def _text(self, text: str) -> None:
         if self._kind == "reasoning":
             self._thinking.push(text)
         else:
-            self._emit("response", text)
+            self._out.add("response", text)
 
     def _enter(self, kind: FrameKind, opener: str) -> None:
         """A body begins, and the one before it is over. `opener` is what a call's text keeps of its header."""
@@ -273,6 +265,6 @@ class FramedEmitter:
         if found is CallEnd.waiting:
             return False
         text, self._call = self._call.text, None
-        self._emit("response" if found is CallEnd.overfull else "call", text)
+        self._out.add("response" if found is CallEnd.overfull else "call", text)
         self._between()
         return True

@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 from ..protocols.config import ReasoningConfig, StartState, ToolCallFormat
 from .calls import CAP, CallEnd, CallReader
+from .candidates import Candidates
 from .label import LabelFound, read_label
 from .marks import Mark, Marks
 from .scan import Hit
-from .segment import CallState, Segment, SegmentKind, merged
+from .segment import CallState, Output, Segment
 from .spans import AnswerWriter, Before, ThoughtWriter
 from .stop import Marker
 
@@ -60,20 +61,17 @@ class ReasoningEventEmitter:
         self._late = config is not None and config.calls_in_reasoning == "late"
         self._buffer = ""
         self._at = 0
-        self._out: list[Segment] = []
+        self._out = Output(self._marks.spelling)
         self._mode = _Mode.answer if start is StartState.outside else _Mode.thought
-        self._written = AnswerWriter(lambda text: self._emit("response", text), tracks_lines=self._marks.tracks_lines)
-        self._thinking = ThoughtWriter(lambda text: self._emit("reasoning", text), spoken=start is StartState.continued)
+        self._written = AnswerWriter(self._out.response, tracks_lines=self._marks.tracks_lines)
+        self._thinking = ThoughtWriter(self._out.reasoning, spoken=start is StartState.continued)
         self._in_channel_response = False
         self._glued = False  # the thought interrupts a line of the answer
         self._relabelled = False  # the label that is being read stands inside a thought
         self._opener = 0  # the length of the opener before the label
         self._call: CallReader | None = None
         self._call_in_thought = False
-        self._group: list[tuple[str, CallState | None]] = []  # a thought's candidates, and the space between them
-        self._grouped = 0  # characters in the group, and behind it
-        self._closer: Mark | None = None  # the thought's closer, after candidates
-        self._behind: list[str] = []  # the space behind that closer
+        self._waiting = Candidates()
         self.ended_inside_reasoning = False
         self._steps = {
             _Mode.answer: self._answer,
@@ -86,7 +84,7 @@ class ReasoningEventEmitter:
     @property
     def inside_reasoning(self) -> bool:
         if self._mode in (_Mode.call, _Mode.settling):
-            return self._call_in_thought and self._closer is None
+            return self._call_in_thought and self._waiting.closer is None
         return self._mode is _Mode.thought or (self._mode is _Mode.label and self._relabelled)
 
     @property
@@ -138,27 +136,19 @@ class ReasoningEventEmitter:
         """The segments that are certain after this piece."""
         self._buffer += self._marks.spelling.encode(piece)
         self._run(final=False)
-        return self._taken()
+        return self._out.take()
 
     def finish(self, reason: str = "stop") -> list[Segment]:
         """What was held back. "stop" and "tool_calls" say that the turn ended by itself; else nothing runs."""
         self._run(final=True)
         self._end(natural=reason in ("stop", "tool_calls"))
-        return self._taken()
+        return self._out.take()
 
     def _run(self, *, final: bool) -> None:
         self._at = 0
         while self._at < len(self._buffer) and self._steps[self._mode](final):
             pass
         self._buffer = self._buffer[self._at :]
-
-    def _taken(self) -> list[Segment]:
-        out, self._out = self._out, []
-        return merged(out)
-
-    def _emit(self, kind: SegmentKind, text: str, state: CallState = "closed") -> None:
-        if text:
-            self._out.append(Segment(kind, self._marks.spelling.decode(text), state))
 
     # The answer.
 
@@ -304,18 +294,17 @@ class ReasoningEventEmitter:
             return False
         text, self._call = self._call.text, None
         state: CallState = "closed" if found is CallEnd.closed else "open"
-        if found in (CallEnd.aborted, CallEnd.overfull) or self._grouped + len(text) > CAP:
+        if found in (CallEnd.aborted, CallEnd.overfull) or self._waiting.size + len(text) > CAP:
             self._uncall(text)
         elif self.deciding:
-            self._group.append((text, state))
-            self._grouped += len(text)
+            self._waiting.add_call(text, state)
             self._mode = _Mode.settling
         elif self._call_in_thought:
-            self._emit("call", text, state)
+            self._out.add("call", text, state)
             self._mode = _Mode.thought
             self._thinking.spoken = True  # the space around such a call is text of the thought
         else:
-            self._emit("call", text, state)
+            self._out.add("call", text, state)
             self._mode = _Mode.answer
             self._written.follow(Before.call)
         return True
@@ -324,8 +313,8 @@ class ReasoningEventEmitter:
         """What looked like a call is text of the thought, or of the answer."""
         if self._call_in_thought:
             self._mode = _Mode.thought
-            self._thinking.push("".join(part for part, _ in self._group) + text)
-            self._group, self._grouped = [], 0
+            self._thinking.push(self._waiting.text + text)
+            self._waiting = Candidates()
         else:
             self._mode = _Mode.answer
             self._written.push(text)
@@ -333,17 +322,12 @@ class ReasoningEventEmitter:
     def _settle(self, final: bool) -> bool:
         """Candidates stand complete: white space, a closer and further candidates wait with them, all else decides."""
         buffer, at = self._buffer, self._at
-        space = _SPACE.match(buffer, at, at + CAP + 1 - self._grouped)
-        end = space.end() if space else at
-        if end > at:
-            if self._closer is None:
-                self._group.append((buffer[at:end], None))
-            else:
-                self._behind.append(buffer[at:end])
-            self._grouped += end - at
-            self._at = end
-            if self._grouped > CAP:
-                return self._draft()
+        space = _SPACE.match(buffer, at, at + CAP + 1 - self._waiting.size)
+        end = self._at = space.end() if space else at
+        if space:
+            self._waiting.add_space(space.group())
+        if self._waiting.size > CAP:
+            return self._draft()
         if end == len(buffer):
             return False
         hit = self._marks.thought.search(buffer, end)
@@ -352,12 +336,12 @@ class ReasoningEventEmitter:
                 return False
             return self._draft()
         mark = self._marks.in_thought[hit.literal]
-        if mark.kind == "call" and self._closer is None:
+        if mark.kind == "call" and self._waiting.closer is None:
             grown = self._marks.thought_calls is not None and self._marks.thought_calls.grows(buffer, hit.end)
             grown = False if grown is None and final else grown
             return self._draft() if grown is False else self._may_call(hit, final, in_thought=True)
-        if mark.kind == "end" and self._closer is None:
-            self._closer = mark
+        if mark.kind == "end" and self._waiting.closer is None:
+            self._waiting.closer = mark
         elif mark.kind not in ("end", "end_of_turn", "dropped") or not mark.free:
             return self._draft()
         self._at = hit.end
@@ -365,13 +349,12 @@ class ReasoningEventEmitter:
 
     def _draft(self) -> bool:
         """The candidates were drafts: reasoning, and the closer behind them closes."""
-        closer, group, behind = self._closer, self._group, self._behind
-        self._closer, self._group, self._behind, self._grouped = None, [], [], 0
+        waiting, self._waiting = self._waiting, Candidates()
         self._mode = _Mode.thought
-        self._thinking.push("".join(part for part, _ in group))
-        if closer is not None:
-            self._close(closer)
-            self._written.push("".join(behind))
+        self._thinking.push(waiting.text)
+        if waiting.closer is not None:
+            self._close(waiting.closer)
+            self._written.push(waiting.space_behind)
         return True
 
     def _end(self, *, natural: bool) -> None:
@@ -382,10 +365,9 @@ class ReasoningEventEmitter:
             else:
                 self._uncall(text)
         elif self._mode in (_Mode.call, _Mode.settling):
-            for candidate, state in self._group:
-                if state is not None:
-                    self._emit("call", candidate, state)
-            self._emit("call", text, "open" if natural else "cut")
+            for candidate, state in self._waiting.calls:
+                self._out.add("call", candidate, state)
+            self._out.add("call", text, "open" if natural else "cut")
             self._mode = _Mode.thought if self._call_in_thought and not self._late else _Mode.answer
             self._written.follow(Before.call)
         self.ended_inside_reasoning = self._mode in (_Mode.thought, _Mode.label)

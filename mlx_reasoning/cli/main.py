@@ -109,6 +109,21 @@ def chat(
     raise typer.Exit(run_chat(name or model, system, options, show_reasoning=not no_reasoning))
 
 
+@app.command()
+def inspect(
+    name: Annotated[Optional[str], typer.Argument(metavar="[MODEL]", help="The same as --model.")] = None,  # noqa: UP045
+    model: Model = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Says what a model was taken for and why, how its prompts end, and what it cannot do. No weights are read.
+
+    mlx-reasoning inspect mlx-community/Qwen3-4B-4bit
+    """
+    from .inspect import run_inspect
+
+    raise typer.Exit(run_inspect(name or model, as_json=json))
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from . import formats
 from .config import ModelProfile, PromptStrategy, ReasoningConfig, ToolCallFormat
 from .families import FAMILIES, family
+from .probe import probe
 
 Wanted: TypeAlias = "Literal['auto'] | str | ReasoningConfig | ModelProfile | None"
 
@@ -44,12 +45,15 @@ class Checkpoint:
 
     def generation_prompt(self, **arguments: Any) -> str | None:
         """A short conversation's prompt, or None where the template refuses."""
+        return self.render([{"role": "user", "content": "Hi"}], **arguments)
+
+    def render(self, messages: list[dict[str, Any]], **arguments: Any) -> str | None:
+        """Messages as the template has them, up to the generation prompt, or None where it refuses."""
         if not self.template:
             return None
-        messages = [{"role": "user", "content": "Hi"}]
-        tokenizer = unwrapped(self.tokenizer)
+        arguments = {"add_generation_prompt": True} | arguments
         try:
-            return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **arguments))
+            return str(unwrapped(self.tokenizer).apply_chat_template(messages, tokenize=False, **arguments))
         except Exception:  # a template is somebody's program, and may raise anything
             return None
 
@@ -109,8 +113,21 @@ def _resolve(model_type: str | None, shown: Checkpoint) -> ModelProfile:
         where = "template" if marker in shown.template else "vocabulary"
         return _fitted(best, shown, f"the {where} has {marker!r}, as {best.name} does")
     calls = _calls_shown(shown)
+    probed = probe(shown.render)
+    if probed is not None:
+        row = ModelProfile("probed", probed.config, calls, turn_header=_header(shown))
+        return _fitted(row, shown, "no row of the table fits", probed.evidence)
     why = "no thought's markers in the template" if shown.template else "no thought's markers in the vocabulary"
     return ModelProfile("plain", None, calls, prompt=PromptStrategy(default=False), evidence=(why,))
+
+
+def _header(shown: Checkpoint) -> str | None:
+    """What the template adds to open an assistant's turn, up to its newline."""
+    without = shown.generation_prompt(add_generation_prompt=False)
+    prompt = shown.generation_prompt()
+    if prompt is None or without is None or not prompt.startswith(without):
+        return None
+    return prompt[len(without) :].lstrip().partition("\n")[0] or None
 
 
 def _telling_markers(row: ModelProfile) -> list[str]:

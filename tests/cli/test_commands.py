@@ -131,6 +131,16 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
     assert run("--version").stdout.startswith("mlx-reasoning ")
 
 
+def test_inspect_says_what_a_model_is_and_why() -> None:
+    facts = json.loads(run("inspect", "--json").stdout)
+    assert (facts["family"], facts["switch"], facts["unset means"]) == ("qwen3", "enable_thinking", "on")
+    assert facts["evidence"] and facts["cannot"] == ["take an effort: it has none"]
+    assert [prompt["starts"] for prompt in facts["prompts"]] == ["outside"] * 3
+    shown = run("inspect", "demo")
+    assert shown.returncode == 0 and "<think> … </think>" in shown.stdout
+    assert run("inspect", "/no/such").returncode == 1
+
+
 def test_an_interrupt_in_a_one_shot_answer_gives_130() -> None:
     process: subprocess.Popen[Any] = subprocess.Popen(
         [*COMMAND, "generate", "--json", "--temperature", "5", "--seed", "1", "Sort 9 8 7 6 5 4"],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlx_reasoning import ModelProfile, ReasoningConfig, UnknownFamilyError, family
+from mlx_reasoning import ModelProfile, ReasoningConfig, UnknownFamilyError, family, split_reasoning
 from mlx_reasoning.protocols.families import FAMILIES
 from mlx_reasoning.protocols.resolve import resolve_profile
 
@@ -105,8 +105,42 @@ def test_a_template_that_raises_is_no_reason_to_fail() -> None:
     assert profile.reasoning is not None
 
 
-def test_an_invented_family_is_not_taken_for_one_of_ours() -> None:
-    assert resolved(TURNS + START + "<ponder>{% endif %}</ponder>").reasoning is None
+INVENTED = """{% for m in messages %}<|im_start|>{{ m.role }}
+{% if m.reasoning_content %}OPEN{{ m.reasoning_content }}CLOSE
+{% endif %}{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% if ponder_now is defined %}{% endif %}PREFILL{% endif %}"""
+
+
+@pytest.mark.parametrize(
+    ("opener", "closer"),
+    [("<ponder>", "</ponder>"), ("<|muse:begin|>", "<|muse:end|>"), ("[MULL]", "[/MULL]"), ("◁mull▷", "◁/mull▷")],
+)
+@pytest.mark.parametrize("prefilled", [False, True])
+def test_an_invented_family_is_worked_out_from_its_own_template(opener: str, closer: str, prefilled: bool) -> None:
+    template = INVENTED.replace("OPEN", opener + "\n").replace("CLOSE", "\n" + closer)
+    tokenizer = byte_tokenizer([opener, closer], template=template.replace("PREFILL", opener if prefilled else ""))
+    profile = resolve_profile("auto", model_type="llama", tokenizer=tokenizer)
+    assert profile.reasoning is not None
+    assert (profile.name, profile.reasoning.starts, profile.reasoning.ends) == ("probed", (opener,), (closer,))
+    assert profile.evidence[0] == "no row of the table fits"
+    prompt = str(
+        tokenizer.apply_chat_template([{"role": "user", "content": "x"}], tokenize=False, add_generation_prompt=True)
+    )
+    written = f"\nHmm.\n{closer}\nYes." if prefilled else f"{opener}\nHmm.\n{closer}\nYes."
+    split = split_reasoning(written, profile, prompt_tail=prompt)
+    assert (split.reasoning, split.content) == ("Hmm.", "Yes.")
+
+
+def test_an_invented_family_that_shows_only_its_switch() -> None:
+    off = "{% if enable_thinking is defined and not enable_thinking %}<mull></mull>{% endif %}{% endif %}"
+    profile = resolved(TURNS + START + off)
+    assert profile.reasoning is not None and profile.reasoning.starts == ("<mull>",)
+    assert (profile.prompt.switch, profile.prompt.default) == ("enable_thinking", True)
+
+
+def test_a_template_that_only_names_a_tag_is_no_thinking_family() -> None:
+    assert resolved(TURNS + START + "{% endif %}<ponder></ponder>").reasoning is None
 
 
 EXPECTED = {

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -64,8 +63,8 @@ def logits_apart(model: qwen3.Model, inputs: Any, lesson: Any) -> Any:
 
 def optimizers(progress: Any) -> optim.MultiOptimizer:
     """Muon for the matrices inside the layers, AdamW for embeddings and norms; `progress` gives the rates' factor."""
-    muon = optim.Muon(learning_rate=lambda step: 0.007 * progress(step), momentum=0.95, weight_decay=0.01)
-    adam = optim.AdamW(learning_rate=lambda step: 8e-4 * progress(step), betas=[0.9, 0.95], weight_decay=0.0)
+    muon = optim.Muon(learning_rate=lambda step: 0.02 * progress(step), momentum=0.95, weight_decay=0.01)
+    adam = optim.AdamW(learning_rate=lambda step: 2e-3 * progress(step), betas=[0.9, 0.95], weight_decay=0.0)
     return optim.MultiOptimizer([muon, adam], [lambda path, weight: weight.ndim == 2 and "layers" in path])
 
 
@@ -81,9 +80,8 @@ def train(out: Path, runs: Path, steps: int, seed: int, resume: bool) -> None:
         tokenizer.save_pretrained(runs)
 
     def progress(step: Any) -> Any:
-        warm = mx.minimum(step / 100, 1.0)
-        return warm * mx.where(step < 0.4 * steps, 1.0, 0.02 + 0.98 * (1 + mx.cos(
-            math.pi * mx.clip((step - 0.4 * steps) / (0.6 * steps), 0, 1))) / 2)  # fmt: skip
+        """A warm-up, a tenth at the full rate, then down to a hundredth by the same factor each step."""
+        return mx.minimum(step / 100, 1.0) * 0.01 ** mx.clip((step / steps - 0.1) / 0.9, 0, 1)
 
     model, optimizer = new_model(seed), optimizers(progress)
     first = _restore(model, optimizer, runs) if resume else 0

@@ -83,7 +83,7 @@ def _limits(model: LoadedModel) -> list[str]:
     if thinks and profile.prompt.switch is None:
         limits.append("have its thinking switched off: its template has no switch")
     if thinks and not profile.prompt.efforts:
-        limits.append("take an effort: it has none")
+        limits.append("tell efforts apart: any effort means thinking on")
     if profile.tool_calls is None:
         limits.append("call tools: no call format is known")
     if not model.tokenizer.has_chat_template:

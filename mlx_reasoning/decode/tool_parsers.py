@@ -95,6 +95,17 @@ def deepseek(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     return _call(name, json.loads(rest))
 
 
+_KIMI_CALL = re.compile(r"\s*((?:functions\.)?([^\s<]+?):\d+)\s*<\|tool_call_argument_begin\|>(.*)", re.DOTALL)
+
+
+def kimi(text: str, tools: list[Tool] | None) -> dict[str, Any]:
+    """Kimi K2: an id that holds the name, and JSON arguments."""
+    match = _KIMI_CALL.fullmatch(text.removeprefix("<|tool_call_begin|>").removesuffix("<|tool_call_end|>"))
+    if match is None:
+        raise ValueError("no id and arguments")
+    return _call(match[2], json.loads(match[3]), match[1])
+
+
 _DSML_NAME = re.compile(r'<｜DSML｜ ?invoke name="([^"]*)"')
 _DSML_PARAMETER = re.compile(
     r'<｜DSML｜ ?parameter name="([^"]*)"(?: string="(true|false)")?>(.*?)</｜DSML｜ ?parameter>', re.DOTALL
@@ -228,6 +239,7 @@ _OWN: dict[str, Parser] = {
         json_calls,
         json_pairs,
         mistral,
+        kimi,
         deepseek,
         dsml,
         hy3,

@@ -69,7 +69,7 @@ GEMMA4 = ToolCallFormat(
     skeleton=r"\s*call:.*\}\s*",
 )
 KIMI_K2 = ToolCallFormat(
-    "kimi_k2",
+    "kimi",
     "<|tool_calls_section_begin|>",
     "<|tool_calls_section_end|>",
     inner=("<|tool_call_begin|>", ("<|tool_call_end|>",)),

@@ -134,7 +134,7 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
 def test_inspect_says_what_a_model_is_and_why() -> None:
     facts = json.loads(run("inspect", "--json").stdout)
     assert (facts["family"], facts["switch"], facts["unset means"]) == ("qwen3", "enable_thinking", "on")
-    assert facts["evidence"] and facts["cannot"] == ["take an effort: it has none"]
+    assert facts["evidence"] and facts["cannot"] == ["tell efforts apart: any effort means thinking on"]
     assert [prompt["starts"] for prompt in facts["prompts"]] == ["outside"] * 3
     shown = run("inspect", "demo")
     assert shown.returncode == 0 and "<think> … </think>" in shown.stdout

@@ -134,11 +134,11 @@ def examples(seed: int, encode: Any) -> Iterator[tuple[list[int], list[bool]]]:
     dice = random.Random(seed + 1)
     for lesson in lessons(seed):
         roll = dice.random()
-        prompt = prompt_text(lesson, thinking=roll >= 0.07)
+        prompt = prompt_text(lesson, thinking=roll >= 0.03)
         answer = encode(answer_text(lesson))
-        if roll < 0.07:
+        if roll < 0.03:
             lead, learn = encode(prompt), answer
-        elif roll < 0.15:
+        elif roll < 0.05:
             thought = encode(lesson.thought)
             cut = thought[: dice.randrange(len(thought) + 1)]
             closer = CLOSER if dice.random() < 0.5 else HURRY

@@ -1,7 +1,8 @@
 #!/usr/bin/env python
 """Trains the embedded model from scratch, or evaluates it.
 
-    scripts/train_demo.py --minutes 60            # train, and write mlx_reasoning/demo/
+    scripts/train_demo.py                         # train, and write mlx_reasoning/demo/
+    scripts/train_demo.py --start mlx_reasoning/demo --rate 0.002    # go on from the checkpoint
     scripts/train_demo.py --evaluate              # accuracy by task, and against the thinking budget
 
 On a Linux machine without a GPU, preloading OpenBLAS makes training some ten times faster (see README).
@@ -61,18 +62,22 @@ def logits_apart(model: qwen3.Model, inputs: Any, lesson: Any) -> Any:
     return model.model.embed_tokens.as_linear(model.model.norm(hidden))
 
 
-def optimizers(progress: Any) -> optim.MultiOptimizer:
-    """Muon for the matrices inside the layers, AdamW for embeddings and norms; `progress` gives the rates' factor."""
-    muon = optim.Muon(learning_rate=lambda step: 0.02 * progress(step), momentum=0.95, weight_decay=0.01)
-    adam = optim.AdamW(learning_rate=lambda step: 2e-3 * progress(step), betas=[0.9, 0.95], weight_decay=0.0)
+def optimizers(progress: Any, rate: float) -> optim.MultiOptimizer:
+    """Muon for the matrices inside the layers, AdamW for embeddings and norms; `progress` is a factor of `rate`."""
+    muon = optim.Muon(learning_rate=lambda step: rate * progress(step), momentum=0.95, weight_decay=0.01)
+    adam = optim.AdamW(learning_rate=lambda step: rate / 10 * progress(step), betas=[0.9, 0.95], weight_decay=0.0)
     return optim.MultiOptimizer([muon, adam], [lambda path, weight: weight.ndim == 2 and "layers" in path])
 
 
-def train(out: Path, runs: Path, steps: int, seed: int, resume: bool) -> None:
+def train(options: argparse.Namespace) -> None:
     """Trains for `steps` batches; the newest state stands in `runs`, the finished checkpoint in `out`."""
+    out, runs, steps, seed, resume, start = (
+        getattr(options, name) for name in ("out", "runs", "steps", "seed", "resume", "start")
+    )
     runs.mkdir(parents=True, exist_ok=True)
-    if resume:  # the vocabulary follows from the lessons, so that a changed lesson must not change it
-        tokenizer = PreTrainedTokenizerFast.from_pretrained(runs)
+    if resume or start:  # the vocabulary follows from the lessons, so that a changed lesson must not change it
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(start or runs)
+        tokenizer.save_pretrained(runs)
     else:
         stream = lessons(seed + 7)
         tokenizer = build_tokenizer([next(stream) for _ in range(20000)])
@@ -83,8 +88,10 @@ def train(out: Path, runs: Path, steps: int, seed: int, resume: bool) -> None:
         """A warm-up, a tenth at the full rate, then down to a hundredth by the same factor each step."""
         return mx.minimum(step / 100, 1.0) * 0.01 ** mx.clip((step / steps - 0.1) / 0.9, 0, 1)
 
-    model, optimizer = new_model(seed), optimizers(progress)
+    model, optimizer = new_model(seed), optimizers(progress, options.rate)
     first = _restore(model, optimizer, runs) if resume else 0
+    if start and not resume:
+        model.load_weights([(k, v.astype(mx.float32)) for k, v in mx.load(str(start / "model.safetensors")).items()])
 
     def loss(inputs: Any, targets: Any, lesson: Any, weights: Any) -> Any:
         losses = nn.losses.cross_entropy(logits_apart(model, inputs, lesson), targets)
@@ -142,9 +149,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="where the checkpoint is written")
     parser.add_argument("--runs", type=Path, default=Path("runs/demo"), help="where the training state is kept")
-    parser.add_argument("--steps", type=int, default=4000, help="batches of 24 rows of 264 tokens")
+    parser.add_argument("--steps", type=int, default=5000, help="batches of 24 rows of 264 tokens")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="go on from the state in --runs")
+    parser.add_argument("--start", type=Path, help="begin with this checkpoint's weights and vocabulary")
+    parser.add_argument("--rate", type=float, default=0.02, help="the highest learning rate of the matrices")
     parser.add_argument("--evaluate", action="store_true", help="evaluate the checkpoint in --out instead")
     parser.add_argument("--prompts", type=int, default=300, help="held-out prompts a task")
     parser.add_argument("--json", type=Path, help="write the figures here")
@@ -155,7 +164,7 @@ def main() -> None:
 
         evaluate(arguments.out, arguments.prompts, arguments.json, arguments.plot)
     else:
-        train(arguments.out, arguments.runs, arguments.steps, arguments.seed, arguments.resume)
+        train(arguments)
 
 
 if __name__ == "__main__":

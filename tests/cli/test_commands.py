@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from ..sums import SHORT, SUM, TWO_TURNS
+
 COMMAND = [str(Path(sys.executable).parent / "mlx-reasoning")]
-QUESTION = "What is 347 + 286?"
+QUESTION, ANSWER = SUM
 
 
 def run(*arguments: str, text: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -36,20 +38,20 @@ def run(*arguments: str, text: str | None = None, **environment: str) -> subproc
 def test_the_answer_goes_to_stdout_and_the_thought_to_stderr_without_colour_in_a_pipe() -> None:
     done = run("generate", QUESTION)
     assert done.returncode == 0
-    assert done.stdout == "347 + 286 = 633\n"
+    assert done.stdout == ANSWER + "\n"
     assert "ones" in done.stderr and "\x1b" not in done.stderr + done.stdout
     assert "<think>" not in done.stdout + done.stderr
 
 
 def test_the_prompt_may_come_from_stdin_and_the_thought_may_stay_hidden() -> None:
     done = run("generate", "--no-reasoning", text=QUESTION + "\n")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "347 + 286 = 633\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, ANSWER + "\n", "")
 
 
 def test_json_is_one_event_a_line_with_the_info_last() -> None:
     done = run("generate", "--json", QUESTION)
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert "".join(event["text"] for event in events if event["type"] == "chunk") == "347 + 286 = 633"
+    assert "".join(event["text"] for event in events if event["type"] == "chunk") == ANSWER
     assert "ones" in "".join(event["text"] for event in events if event["type"] == "reasoning")
     assert [event["type"] for event in events].count("info") == 1 and events[-1]["type"] == "info"
     assert events[-1]["finish_reason"] == "stop" and events[-1]["usage"]["reasoning_tokens"] > 0
@@ -58,7 +60,7 @@ def test_json_is_one_event_a_line_with_the_info_last() -> None:
 
 
 def test_thinking_off_answers_without_a_thought() -> None:
-    done = run("generate", "--no-thinking", "--json", "2 + 3")
+    done = run("generate", "--no-thinking", "--json", SHORT[0])
     assert not any(json.loads(line)["type"] == "reasoning" for line in done.stdout.splitlines())
 
 
@@ -88,32 +90,33 @@ def test_the_model_may_be_named_by_flag_by_argument_and_by_environment() -> None
     for arguments in (["chat", "-m", "/no/such"], ["chat", "/no/such"]):
         assert "/no/such" in run(*arguments, text="").stderr
     assert "/no/such" in run("chat", text="", MLX_REASONING_MODEL="/no/such").stderr
-    assert run("chat", "demo", text="2 + 3\n", MLX_REASONING_MODEL="/no/such").returncode == 0
+    assert run("chat", "demo", text=SHORT[0] + "\n", MLX_REASONING_MODEL="/no/such").returncode == 0
 
 
 def test_chat_reads_piped_lines_remembers_the_turns_and_leaves_at_the_end() -> None:
-    done = run("chat", text="What is 21 + 34?\nAnd plus 4?\n\n/quit\nWhat is 1 + 1?\n")
+    (first, one), (second, two) = TWO_TURNS
+    done = run("chat", text=f"{first}\n{second}\n\n/quit\nWhat is 1 + 1?\n")
     assert done.returncode == 0
-    assert done.stdout == "21 + 34 = 55\n55 + 4 = 59\n"
+    assert done.stdout == f"{one}\n{two}\n"
     assert "embedded demo model" in done.stderr and "ones" in done.stderr
 
 
 def test_a_mistyped_command_is_never_sent_to_the_model() -> None:
-    done = run("chat", text="/qiut\n2 + 3\n")
-    assert done.stdout == "2 + 3 = 5\n"
+    done = run("chat", text=f"/qiut\n{SHORT[0]}\n")
+    assert done.stdout == SHORT[1] + "\n"
     assert "no command /qiut" in done.stderr and "/quit" in done.stderr
 
 
 def test_a_failed_turn_keeps_the_session_and_the_pipe_hears_of_it() -> None:
-    done = run("chat", text="x" * 6000 + "\n2 + 3\n")
-    assert done.stdout == "2 + 3 = 5\n"
+    done = run("chat", text="x" * 6000 + f"\n{SHORT[0]}\n")
+    assert done.stdout == SHORT[1] + "\n"
     assert done.stderr.count("error: ") == 1 and "shorten" in done.stderr
     assert done.returncode == 1
 
 
 def test_no_encoding_crashes_the_output() -> None:
     done = run("generate", "--system", "思 🤔", QUESTION, PYTHONIOENCODING="ascii", LC_ALL="C", PYTHONUTF8="0")
-    assert (done.returncode, done.stdout) == (0, "347 + 286 = 633\n")
+    assert (done.returncode, done.stdout) == (0, ANSWER + "\n")
 
 
 def test_a_reader_that_leaves_is_no_traceback() -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from ..sums import LONG, SUM, TWO_TURNS
+
 COMMAND = str(Path(sys.executable).parent / "mlx-reasoning")
 
 
@@ -30,9 +32,9 @@ def terminal(tmp_path: Path) -> Iterator[pexpect.spawn]:
 
 
 def test_a_dim_thought_then_the_answer(terminal: pexpect.spawn) -> None:
-    terminal.sendline("What is 347 + 286?")
+    terminal.sendline(SUM[0])
     terminal.expect(r"\x1b\[2m.*ones.*\x1b\[0m")
-    terminal.expect_exact("347 + 286 = 633")
+    terminal.expect_exact(SUM[1])
     terminal.expect("> ")
     terminal.sendline("/quit")
     terminal.expect(pexpect.EOF)
@@ -56,16 +58,15 @@ def test_ctrl_c_at_the_prompt_leaves_with_130(terminal: pexpect.spawn) -> None:
 
 def test_ctrl_c_stops_an_answer_and_the_next_turn_is_normal(terminal: pexpect.spawn) -> None:
     for _ in range(3):
-        terminal.sendline("What is 4821 - 3975?")
+        terminal.sendline(LONG[0])
         terminal.expect_exact("and")  # the thought is under way
         terminal.sendintr()
-        found = terminal.expect_exact(["that turn is forgotten", "4821 - 3975 = 846"])
+        found = terminal.expect_exact(["that turn is forgotten", LONG[1]])
         terminal.expect("> ")
         if found == 0:
             break
     assert found == 0, "three answers were finished before Ctrl-C came"
-    terminal.sendline("What is 21 + 34?")
-    terminal.expect_exact("21 + 34 = 55")
-    terminal.expect("> ")
-    terminal.sendline("And plus 4?")
-    terminal.expect_exact("55 + 4 = 59")
+    for question, answer in TWO_TURNS:
+        terminal.sendline(question)
+        terminal.expect_exact(answer)
+        terminal.expect("> ")

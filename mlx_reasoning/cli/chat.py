@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ContextLengthError, MLXReasoningError
 from ..events import Completion, Generation, GenerationEvent, gather
 from .interrupt import Interrupt
-from .output import EventPrinter, end_line, fail, note, prefill_line
+from .output import EventPrinter, end_line, fail, note, prefill_line, typed
 from .setup import load_model
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class _Conversation:
         self, model: LoadedModel, system: str | None, options: dict[str, Any], *, show_reasoning: bool
     ) -> None:
         self._model = model
-        self._system = [{"role": "system", "content": system}] if system else []
+        self._system = [{"role": "system", "content": typed(system)}] if system else []
         self._options = options
         self._show_reasoning = show_reasoning
         self.messages: list[dict[str, Any]] = []
@@ -53,7 +53,7 @@ class _Conversation:
 
     def turn(self, text: str) -> bool:
         """One turn; an interrupted or failed one is rolled back whole. False if it was interrupted twice."""
-        messages = [*self._system, *self.messages, {"role": "user", "content": text}]
+        messages = [*self._system, *self.messages, {"role": "user", "content": typed(text)}]
         printer = EventPrinter(show_reasoning=self._show_reasoning)
         try:
             with Interrupt() as interrupt:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import PromptError
 from .interrupt import Interrupt
-from .output import EventPrinter, JSONPrinter, prefill_line
+from .output import EventPrinter, JSONPrinter, prefill_line, typed
 from .setup import load_model
 
 
@@ -23,6 +23,7 @@ def run_generate(
     """Answers the prompt; gives the exit code."""
     if prompt is None:
         prompt = sys.stdin.read()
+    prompt, system = typed(prompt), typed(system) if system else None
     if not prompt.strip():
         raise PromptError("the prompt is empty: give it as an argument, or on stdin")
     messages = [{"role": "system", "content": system}] if system else []

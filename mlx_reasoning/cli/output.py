@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import IO, Any
+from typing import IO
 
 from ..events import Generation, GenerationEvent, event_to_dict
 
@@ -18,7 +18,7 @@ def prepare_streams() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             with contextlib.suppress(ValueError, OSError):
-                reconfigure(errors="replace")
+                reconfigure(errors="surrogateescape" if stream is sys.stdin else "replace")
 
 
 def is_coloured(stream: IO[str]) -> bool:
@@ -56,7 +56,6 @@ class EventPrinter:
 
     Args:
         show_reasoning: write thoughts, to stderr.
-        show_calls: write calls as lines on stdout (a one-shot answer that is a call), else on stderr.
     """
 
     def __init__(self, *, show_reasoning: bool = True) -> None:
@@ -138,6 +137,6 @@ def prefill_line(done: int, total: int) -> None:
     print("\r" + text + ("\r" + " " * len(text) + "\r" if done >= total else ""), end="", file=sys.stderr, flush=True)
 
 
-def describe(value: Any) -> str:
-    """A value as one line."""
-    return " ".join(str(value).split())
+def typed(text: str) -> str:
+    """Text from the command line or stdin, whatever the locale made of its bytes."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Tiny checkpoints, written once a session and loaded once."""
+"""Tiny checkpoints, written once a session and loaded once; long runs with --slow only."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ import pytest
 
 from mlx_reasoning.engine.loading import LoadedModel, load
 from tests.tiny import write_checkpoint
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the long tests too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--slow"):
+        for item in items:
+            if "slow" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="a long run: pass --slow"))
+
 
 Tiny = Callable[[str], LoadedModel]
 

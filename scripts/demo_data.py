@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,11 +60,11 @@ class Teacher:
         self.random = random.Random(seed)
         self.evaluation = evaluation
 
-    def draw(self, make: Callable[[], Any]) -> Any:
-        """Draws until the hash puts it on our side."""
+    def draw(self, make: Callable[[], Any], *, common: Collection[Any] = ()) -> Any:
+        """Draws until the hash puts it on our side; what is `common` is always for training."""
         while True:
             value = make()
-            if held_out(value) == self.evaluation:
+            if (held_out(value) and value not in common) == self.evaluation:
                 return value
 
     def number(self) -> int:
@@ -331,7 +331,9 @@ def _second_count(teacher: Teacher) -> Lesson:
 
 
 def greeting(teacher: Teacher) -> Lesson:
-    text = teacher.draw(lambda: " ".join(part for part in (teacher.random.choice(c) for c in GREETINGS) if part))
+    text = teacher.draw(
+        lambda: " ".join(part for part in (teacher.random.choice(c) for c in GREETINGS) if part), common=GREETINGS[0]
+    )
     if teacher.random.random() < 0.3:
         text = text.lower()
     text += teacher.random.choice(("", "!", ".", "?"))
@@ -368,10 +370,10 @@ def _too_hard(teacher: Teacher) -> str:
 
 TASKS: dict[str, tuple[Callable[[Teacher], Lesson], float]] = {
     "add": (add, 3.0),
-    "subtract": (subtract, 3.5),
-    "compare": (compare, 2.5),
+    "subtract": (subtract, 4.0),
+    "compare": (compare, 3.0),
     "count": (count, 3.5),
-    "sort": (sort, 3.5),
+    "sort": (sort, 6.0),
     "tool_call": (weather, 0.7),
     "tool_answer": (weather_answer, 0.9),
     "second_turn": (second_turn, 3.0),

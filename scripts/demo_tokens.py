@@ -1,4 +1,4 @@
-"""From lessons to token ids: the embedded model's tokenizer, and the rows that it is trained on.
+"""From lessons to token ids: the embedded model's tokenizer, and the batches that it is trained on.
 
 Only what the model should write counts: the thought and the answer of the last turn, or after a thought that was cut
 short, the answer alone.
@@ -148,30 +148,21 @@ def examples(seed: int, encode: Any) -> Iterator[tuple[list[int], list[bool]]]:
         yield lead + learn, [False] * len(lead) + [True] * len(learn)
 
 
-def batches(seed: int, tokenizer: PreTrainedTokenizerFast, rows: int, width: int) -> Iterator[tuple[Any, ...]]:
-    """Packed rows: inputs, targets and lesson numbers (rows, width) int32, and the targets' weights float32.
+def batches(seed: int, tokenizer: PreTrainedTokenizerFast, size: int, parts: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Batches of `size` lessons, in `parts` of similar length: token ids (B, T) int32, padded, and what counts (B, T) bool.
 
-    The lesson numbers keep the lessons of one row from seeing each other: with a stranger's numbers before it, a model
-    learns to copy far later.
+    One lesson a row: with a stranger's numbers before it, a model learns to copy far later.
     """
     inner = tokenizer.backend_tokenizer
     stream = examples(seed, lambda text: inner.encode(text, add_special_tokens=False).ids)
-    waiting: tuple[list[int], list[bool]] | None = None
     while True:
-        ids, lesson = np.zeros((rows, width + 1), np.int32), np.zeros((rows, width + 1), np.int32)
-        counts = np.zeros((rows, width + 1), np.float32)
-        for row in range(rows):
-            at = number = 0
-            while True:
-                tokens, learn = waiting or next(stream)
-                waiting = None
-                end = at + len(tokens)
-                if len(tokens) > width + 1:
-                    continue
-                if end > width + 1:
-                    waiting = (tokens, learn)
-                    break
-                number += 1
-                ids[row, at:end], counts[row, at:end], lesson[row, at:end] = tokens, learn, number
-                at = end
-        yield ids[:, :-1], ids[:, 1:], lesson[:, :-1], counts[:, 1:] * (lesson[:, 1:] == lesson[:, :-1])
+        drawn = sorted((next(stream) for _ in range(size)), key=lambda example: len(example[0]))
+        batch = []
+        for first in range(0, size, size // parts):
+            part = drawn[first : first + size // parts]
+            ids = np.zeros((len(part), len(part[-1][0])), np.int32)
+            counts = np.zeros(ids.shape, np.bool_)
+            for row, (tokens, learn) in enumerate(part):
+                ids[row, : len(tokens)], counts[row, : len(tokens)] = tokens, learn
+            batch.append((ids, counts))
+        yield batch

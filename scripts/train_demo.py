@@ -5,7 +5,8 @@
     scripts/train_demo.py --start mlx_reasoning/demo --rate 0.002    # go on from the checkpoint
     scripts/train_demo.py --evaluate              # accuracy by task, and against the thinking budget
 
-On a Linux machine without a GPU, preloading OpenBLAS makes training some ten times faster (see README).
+`mlx.launch -n 2 scripts/train_demo.py` trains on two cores: each process takes its own lessons. On a Linux machine
+without a GPU, preloading OpenBLAS makes training some ten times faster (see docs/demo.md).
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import demo_kernels
 import mlx.core as mx
 import mlx.nn as nn
 import mlx.optimizers as optim
+import numpy as np
 from demo_tokens import FOLDER, batches, build_tokenizer, lessons
 from mlx.utils import tree_flatten, tree_map, tree_unflatten
 from mlx_lm.models import qwen3
@@ -39,7 +42,7 @@ CONFIG: dict[str, Any] = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": True,
 }
-ROWS, WIDTH = 24, 264
+LESSONS, PARTS = 64, 4
 
 
 def new_model(seed: int) -> qwen3.Model:
@@ -49,17 +52,6 @@ def new_model(seed: int) -> qwen3.Model:
         tree_map(lambda p: mx.random.normal(p.shape) * (p.shape[-1] ** -0.5) if p.ndim > 1 else p, model.parameters())
     )
     return model
-
-
-def logits_apart(model: qwen3.Model, inputs: Any, lesson: Any) -> Any:
-    """The model's logits (B, T, V), where a token sees only earlier tokens of its own lesson (B, T)."""
-    width = inputs.shape[1]
-    earlier = mx.tril(mx.ones((width, width), dtype=mx.bool_))
-    mask = (earlier & (lesson[:, :, None] == lesson[:, None, :]))[:, None]  # (B, 1, T, T)
-    hidden = model.model.embed_tokens(inputs)
-    for layer in model.model.layers:
-        hidden = layer(hidden, mask, None)
-    return model.model.embed_tokens.as_linear(model.model.norm(hidden))
 
 
 def optimizers(progress: Any, rate: float) -> optim.MultiOptimizer:
@@ -74,6 +66,9 @@ def train(options: argparse.Namespace) -> None:
     out, runs, steps, seed, resume, start = (
         getattr(options, name) for name in ("out", "runs", "steps", "seed", "resume", "start")
     )
+    world = mx.distributed.init()
+    if not mx.metal.is_available():
+        demo_kernels.install()
     runs.mkdir(parents=True, exist_ok=True)
     if resume or start:  # the vocabulary follows from the lessons, so that a changed lesson must not change it
         tokenizer = PreTrainedTokenizerFast.from_pretrained(start or runs)
@@ -85,31 +80,42 @@ def train(options: argparse.Namespace) -> None:
         tokenizer.save_pretrained(runs)
 
     def progress(step: Any) -> Any:
-        """A warm-up, a tenth at the full rate, then down to a hundredth by the same factor each step."""
-        return mx.minimum(step / 100, 1.0) * 0.01 ** mx.clip((step / steps - 0.1) / 0.9, 0, 1)
+        """A warm-up, then a straight line down to nothing."""
+        return mx.minimum(step / 100, 1.0) * mx.maximum(1 - step / steps, 0.0)
 
     model, optimizer = new_model(seed), optimizers(progress, options.rate)
     first = _restore(model, optimizer, runs) if resume else 0
     if start and not resume:
         model.load_weights([(k, v.astype(mx.float32)) for k, v in mx.load(str(start / "model.safetensors")).items()])
 
-    def loss(inputs: Any, targets: Any, lesson: Any, weights: Any) -> Any:
-        losses = nn.losses.cross_entropy(logits_apart(model, inputs, lesson), targets)
-        return (losses * weights).sum() / weights.sum()
+    def loss(inputs: Any, targets: Any, places: Any) -> Any:
+        hidden = model.model(inputs).reshape(-1, CONFIG["hidden_size"])[places]
+        return nn.losses.cross_entropy(model.model.embed_tokens.as_linear(hidden), targets, reduction="sum")
 
     value_and_grad = nn.value_and_grad(model, loss)
 
-    began, mean = time.perf_counter(), None
-    rows = batches(seed + 1000 * first, tokenizer, ROWS, WIDTH)
+    began, mean, seen = time.perf_counter(), None, 0
+    stream = batches(seed + 1000 * first + world.rank(), tokenizer, LESSONS, PARTS)
     for step in range(first, steps):
-        value, gradients = value_and_grad(*(mx.array(part) for part in next(rows)))
+        total, gradients, learned = mx.array(0.0), None, 0
+        for ids, counts in next(stream):
+            places = np.flatnonzero(counts[:, 1:])
+            value, part = value_and_grad(*map(mx.array, (ids[:, :-1], ids[:, 1:].reshape(-1)[places], places)))
+            gradients = part if gradients is None else tree_map(mx.add, gradients, part)
+            mx.eval(value, gradients)  # one part at a time: less memory
+            total, learned, seen = total + value, learned + len(places), seen + ids.size
+        gradients = nn.average_gradients(tree_map(lambda part: part / learned, gradients))
         gradients, _ = optim.clip_grad_norm(gradients, 1.0)
         optimizer.update(model, gradients)
-        mx.eval(value, model.state, optimizer.state)
-        mean = value.item() if mean is None else 0.98 * mean + 0.02 * value.item()
+        mx.eval(model.state, optimizer.state)
+        now = total.item() / learned
+        mean = now if mean is None else 0.98 * mean + 0.02 * now
+        if world.rank():
+            continue
         if (step + 1) % 20 == 0:
             each = (time.perf_counter() - began) / (step + 1 - first)
-            print(f"step {step + 1}/{steps}  loss {mean:.4f}  {ROWS * WIDTH / each:,.0f} tokens/s"
+            rate = world.size() * seen / (time.perf_counter() - began)
+            print(f"step {step + 1}/{steps}  loss {mean:.4f}  {rate:,.0f} tokens/s"
                   f"  {each * (steps - step - 1) / 60:.1f} min left", flush=True)  # fmt: skip
         if (step + 1) % 200 == 0 or step + 1 == steps:
             _store(model, optimizer, runs, step + 1)
@@ -149,7 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="where the checkpoint is written")
     parser.add_argument("--runs", type=Path, default=Path("runs/demo"), help="where the training state is kept")
-    parser.add_argument("--steps", type=int, default=5000, help="batches of 24 rows of 264 tokens")
+    parser.add_argument("--steps", type=int, default=5000, help="batches of 64 lessons for each process")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="go on from the state in --runs")
     parser.add_argument("--start", type=Path, help="begin with this checkpoint's weights and vocabulary")

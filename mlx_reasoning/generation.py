@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, Unpack
 
-from .decode.decoder import TokenStreamDecoder, make_token_stream_decoder
+from .decode.decoder import make_token_stream_decoder
 from .decode.prompt_state import start_state
 from .decode.tables import StopScope
 from .engine.cache import PromptCache, check_kv_bits, check_speculative, make_cache
@@ -18,21 +18,27 @@ from .engine.loading import LoadedModel, check_draft
 from .engine.loop import TokenLoop
 from .engine.options import LoopKeywords, LoopOptions
 from .engine.sampling import SAMPLING_NAMES, SamplingOptions, check_count, check_ids
+from .engine.thought import ThoughtControl, ThoughtKeywords, ThoughtLimits
 from .errors import ContextLengthError, OptionError, PromptError, ReasoningControlError
-from .events import Completion, Generation, GenerationEvent, GenerationInfo, Usage, gather
-from .messages import FinishReason, Message, Tool
+from .events import Completion, GenerationEvent, gather
+from .messages import Message, Tool
 from .prompt import check_template_arguments, encode, render
 from .protocols.config import StartState
+from .turn import Turn
 
 Prompt: TypeAlias = "str | Sequence[int] | Sequence[Message] | Sequence[Mapping[str, Any]]"
 
 
-class GenerateKeywords(LoopKeywords, total=False):
+class GenerateKeywords(LoopKeywords, ThoughtKeywords, total=False):
     """The keywords of `stream_generate` and `generate`; mlx-lm's names where mlx-lm has one.
 
     max_tokens: None is what the context has left; the end-of-turn token counts.
     tools: None takes every call of the family's format, a list only its own; with [] tool syntax is text.
     thinking, effort: None leaves them to the model's template.
+    max_reasoning_tokens: a thought is closed once so many tokens were sampled inside, with the family's own words.
+    min_answer_tokens: of `max_tokens`, kept free for the answer.
+    eos_in_reasoning: where the model ends its turn inside a thought, "stop", or "close" it and answer.
+    repetition_guard: closes a thought that goes in circles.
     stop_strings, stop_scope: "all" looks at every text, "response" at answers only.
     template_arguments: for the chat template, as they are.
     start: where the first token stands, instead of what the prompt says.
@@ -48,8 +54,6 @@ class GenerateKeywords(LoopKeywords, total=False):
     tools: list[Tool] | None
     thinking: bool | None
     effort: str | None
-    max_reasoning_tokens: int | None
-    min_answer_tokens: int | None
     stop_strings: Sequence[str]
     stop_scope: StopScope
     template_arguments: Mapping[str, Any] | None
@@ -77,8 +81,7 @@ def stream_generate(
         ReasoningControlError: the family cannot do what is asked of its thinking.
         ModelError: later, while iterating: the model failed.
     """
-    turn = _Turn.of(model, prompt, dict(keywords))
-    return turn.events()
+    return prepare(model, prompt, dict(keywords)).events()
 
 
 def generate(model: LoadedModel, prompt: Prompt, **keywords: Unpack[GenerateKeywords]) -> Completion:
@@ -95,83 +98,42 @@ class _Tokens:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A checked turn, ready to run. An end by a stop string is the model's own end: what it called still counts."""
+def prepare(
+    model: LoadedModel, prompt: Prompt, given: dict[str, Any], *, controlled: bool = False, replay: Sequence[int] = ()
+) -> Turn:
+    """A turn whose every option is checked; see `stream_generate`.
 
-    loop: TokenLoop
-    decoder: TokenStreamDecoder
-    prompt_tokens: int
-    cached_tokens: int
-    has_stop_strings: bool
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, model: LoadedModel, prompt: Prompt, given: dict[str, Any]) -> _Turn:
-        _check_names(given)
-        sampling = _sampling(model, given)
-        tokens = _tokens(model, prompt, given)
-        options = _loop_options(model, given, sampling, len(tokens.ids))
-        start, stops = given.get("start"), given.get("stop_strings")
-        decoder = make_token_stream_decoder(
-            model.tokenizer,
-            model.profile,
-            start=tokens.start if start is None else StartState.of(start),
-            tools=given.get("tools"),
-            stop_strings=() if stops is None else stops,
-            stop_scope=given.get("stop_scope", "all"),
-            tables=model.tables,
-        )
-        draft: LoadedModel | None = given.get("draft_model")
-        cache = _cache(model, tokens.ids, given, options)
-        cached = len(cache.ids)
-        loop = TokenLoop(model.model, tokens.ids[cached:], cache, options, draft_model=draft and draft.model)
-        return cls(loop, decoder, len(tokens.ids), cached, bool(stops), tokens.notes)
-
-    def events(self) -> Generator[GenerationEvent, None, None]:
-        loop, decoder = self.loop, self.decoder
-        push = decoder.push
-        called = False
-        try:
-            for token in loop:
-                for event in push(token):
-                    if event.__class__ is Generation.tool_call:
-                        called = True
-                    yield event
-                if self.has_stop_strings and decoder.stop_sequence is not None:
-                    break
-        finally:
-            loop.close()
-        reason: FinishReason = "stop" if decoder.stop_sequence is not None else loop.finish_reason or "stop"
-        for event in decoder.finish(reason):
-            if event.__class__ is Generation.tool_call:
-                called = True
-            yield event
-        if decoder.stop_sequence is not None:  # it may have been completed by what was held back
-            reason = "stop"
-        yield Generation.info(self._info("tool_calls" if called and reason == "stop" else reason))
-
-    def _info(self, reason: FinishReason) -> GenerationInfo:
-        loop, decoder = self.loop, self.decoder
-        after_first = loop.generated - 1
-        return GenerationInfo(
-            finish_reason=reason,
-            stop_sequence=decoder.stop_sequence,
-            ended_inside_reasoning=decoder.ended_inside_reasoning,
-            usage=Usage(
-                prompt_tokens=self.prompt_tokens,
-                completion_tokens=loop.generated,
-                reasoning_tokens=decoder.reasoning_tokens,
-                cached_tokens=self.cached_tokens,
-                prefilled_tokens=loop.prefilled,
-            ),
-            prompt_tps=loop.prefilled / loop.prompt_seconds if loop.prefilled and loop.prompt_seconds else None,
-            generation_tps=after_first / loop.generation_seconds
-            if after_first > 0 and loop.generation_seconds
-            else None,
-            peak_memory=loop.peak_memory,
-            notes=self.notes,
-        )
+    Args:
+        controlled: the turn can be asked to close its thoughts.
+        replay: ids at the end of the prompt that the model wrote earlier in this turn: the decoder goes on from them.
+    """
+    _check_names(given)
+    sampling = _sampling(model, given)
+    tokens = _tokens(model, prompt, given)
+    limits = ThoughtLimits.of(given, model.profile, model.tokenizer)
+    options = _loop_options(model, given, sampling, len(tokens.ids))
+    start, stops = given.get("start"), given.get("stop_strings")
+    decoder = make_token_stream_decoder(
+        model.tokenizer,
+        model.profile,
+        start=tokens.start if start is None else StartState.of(start),
+        tools=given.get("tools"),
+        stop_strings=() if stops is None else stops,
+        stop_scope=given.get("stop_scope", "all"),
+        tables=model.tables,
+    )
+    for token in replay:
+        decoder.push(token)
+    draft: LoadedModel | None = given.get("draft_model")
+    if draft is not None and limits.active:
+        raise OptionError("a thought cannot be limited while a draft model runs: leave draft_model out")
+    cache = _cache(model, tokens.ids, given, options)
+    cached = len(cache.ids)
+    loop = TokenLoop(model.model, tokens.ids[cached:], cache, options, draft_model=draft and draft.model)
+    control = None
+    if limits.active or (controlled and limits.closer and draft is None):
+        control = ThoughtControl(loop, decoder, limits, options.stop_token_ids, options.max_tokens)
+    return Turn(loop, decoder, control, len(tokens.ids), cached, bool(stops), tokens.notes)
 
 
 def _check_names(given: Mapping[str, Any]) -> None:
@@ -181,9 +143,6 @@ def _check_names(given: Mapping[str, Any]) -> None:
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
             advice = f"did you mean {' or '.join(near)}?" if near else f"the options are {', '.join(known)}"
             raise OptionError(f"unknown option {name!r}: {advice}")
-    for name in ("max_reasoning_tokens", "min_answer_tokens"):
-        if given.get(name) is not None:
-            raise ReasoningControlError(f"{name} is not supported yet: leave it out")
     if given.get("thinking") not in (None, True, False):
         raise OptionError(f"thinking is {given['thinking']!r}: it must be True, False or None")
     tools = given.get("tools")

@@ -69,7 +69,7 @@ def _(primals: Any, cotangent: Any, output: Any) -> Any:
 
 
 def causal_attention(queries: Any, keys: Any, values: Any, cache: Any, scale: float, mask: Any) -> Any:
-    """Queries (B, H, T, D) over keys and values (B, K, T, D), H a multiple of K; as the model's own, without a cache."""
+    """Queries (B, H, T, D) over keys and values (B, K, T, D), H a multiple of K; as the model's own."""
     batch, heads, length, size = queries.shape
     grouped = (queries * scale).reshape(batch, keys.shape[1], -1, length, size)
     later = mx.triu(mx.full((length, length), -1e9), k=1)

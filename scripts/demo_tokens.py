@@ -1,7 +1,7 @@
 """From lessons to token ids: the embedded model's tokenizer, and the batches that it is trained on.
 
-Only what the model should write counts: the thought and the answer of the last turn, or after a thought that was cut
-short, the answer alone.
+Only what the model should write counts: the thought and the answer of the last turn. An answer without its thought, or
+after one that was cut short, is mostly a guess, and counts for a tenth: its noise would drown what is left to learn.
 """
 
 from __future__ import annotations
@@ -129,8 +129,11 @@ def lessons(seed: int, *, evaluation: bool = False) -> Iterator[Lesson]:
         yield lesson
 
 
-def examples(seed: int, encode: Any) -> Iterator[tuple[list[int], list[bool]]]:
-    """Token ids of one lesson, and which of them count."""
+GUESS = 0.1
+
+
+def examples(seed: int, encode: Any) -> Iterator[tuple[list[int], list[float]]]:
+    """Token ids of one lesson, and what each counts."""
     dice = random.Random(seed + 1)
     for lesson in lessons(seed):
         roll = dice.random()
@@ -145,11 +148,12 @@ def examples(seed: int, encode: Any) -> Iterator[tuple[list[int], list[bool]]]:
             lead, learn = encode(prompt + "<think>\n") + cut + encode(closer), answer
         else:
             lead, learn = encode(prompt), encode(f"<think>\n{lesson.thought}{CLOSER}") + answer
-        yield lead + learn, [False] * len(lead) + [True] * len(learn)
+        guessed = roll < 0.05 and lesson.task != "small_talk"
+        yield lead + learn, [0.0] * len(lead) + [GUESS if guessed else 1.0] * len(learn)
 
 
 def batches(seed: int, tokenizer: PreTrainedTokenizerFast, size: int, parts: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Batches of `size` lessons, in `parts` of similar length: token ids (B, T) int32, padded, and what counts (B, T) bool.
+    """Batches of `size` lessons in `parts` of similar length: ids (B, T) int32, padded, and what each counts, float32.
 
     One lesson a row: with a stranger's numbers before it, a model learns to copy far later.
     """
@@ -161,7 +165,7 @@ def batches(seed: int, tokenizer: PreTrainedTokenizerFast, size: int, parts: int
         for first in range(0, size, size // parts):
             part = drawn[first : first + size // parts]
             ids = np.zeros((len(part), len(part[-1][0])), np.int32)
-            counts = np.zeros(ids.shape, np.bool_)
+            counts = np.zeros(ids.shape, np.float32)
             for row, (tokens, learn) in enumerate(part):
                 ids[row, : len(tokens)], counts[row, : len(tokens)] = tokens, learn
             batch.append((ids, counts))

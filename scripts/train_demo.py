@@ -31,7 +31,7 @@ CONFIG: dict[str, Any] = {
     "model_type": "qwen3",
     "architectures": ["Qwen3ForCausalLM"],
     "hidden_size": 128,
-    "num_hidden_layers": 4,
+    "num_hidden_layers": 6,
     "intermediate_size": 384,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
@@ -42,7 +42,7 @@ CONFIG: dict[str, Any] = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": True,
 }
-LESSONS, PARTS = 64, 4
+LESSONS, PARTS = 32, 2
 
 
 def new_model(seed: int) -> qwen3.Model:
@@ -86,11 +86,12 @@ def train(options: argparse.Namespace) -> None:
     model, optimizer = new_model(seed), optimizers(progress, options.rate)
     first = _restore(model, optimizer, runs) if resume else 0
     if start and not resume:
-        model.load_weights([(k, v.astype(mx.float32)) for k, v in mx.load(str(start / "model.safetensors")).items()])
+        _begin_with(model, start)
 
-    def loss(inputs: Any, targets: Any, places: Any) -> Any:
+    def loss(inputs: Any, targets: Any, places: Any, weights: Any) -> Any:
         hidden = model.model(inputs).reshape(-1, CONFIG["hidden_size"])[places]
-        return nn.losses.cross_entropy(model.model.embed_tokens.as_linear(hidden), targets, reduction="sum")
+        logits = model.model.embed_tokens.as_linear(hidden)
+        return nn.losses.cross_entropy(logits, targets, weights, reduction="sum")
 
     value_and_grad = nn.value_and_grad(model, loss)
 
@@ -99,12 +100,13 @@ def train(options: argparse.Namespace) -> None:
     for step in range(first, steps):
         total, gradients, learned = mx.array(0.0), None, 0
         for ids, counts in next(stream):
-            places = np.flatnonzero(counts[:, 1:])
-            value, part = value_and_grad(*map(mx.array, (ids[:, :-1], ids[:, 1:].reshape(-1)[places], places)))
+            weights, targets = counts[:, 1:].reshape(-1), ids[:, 1:].reshape(-1)
+            places = np.flatnonzero(weights)
+            value, part = value_and_grad(*map(mx.array, (ids[:, :-1], targets[places], places, weights[places])))
             gradients = part if gradients is None else tree_map(mx.add, gradients, part)
             mx.eval(value, gradients)  # one part at a time: less memory
-            total, learned, seen = total + value, learned + len(places), seen + ids.size
-        gradients = nn.average_gradients(tree_map(lambda part: part / learned, gradients))
+            total, learned, seen = total + value, learned + weights.sum(), seen + ids.size
+        gradients = nn.average_gradients(tree_map(lambda part, count=learned: part / count, gradients))
         gradients, _ = optim.clip_grad_norm(gradients, 1.0)
         optimizer.update(model, gradients)
         mx.eval(model.state, optimizer.state)
@@ -120,6 +122,16 @@ def train(options: argparse.Namespace) -> None:
         if (step + 1) % 200 == 0 or step + 1 == steps:
             _store(model, optimizer, runs, step + 1)
             save(model, tokenizer, out)
+
+
+def _begin_with(model: qwen3.Model, start: Path) -> None:
+    """The checkpoint's weights; layers that it lacks change nothing at first."""
+    known = mx.load(str(start / "model.safetensors"))
+    model.load_weights([(k, v.astype(mx.float32)) for k, v in known.items()], strict=False)
+    for at, layer in enumerate(model.model.layers):
+        if f"model.layers.{at}.self_attn.o_proj.weight" not in known:
+            layer.self_attn.o_proj.weight = mx.zeros_like(layer.self_attn.o_proj.weight)
+            layer.mlp.down_proj.weight = mx.zeros_like(layer.mlp.down_proj.weight)
 
 
 def _store(model: nn.Module, optimizer: Any, runs: Path, step: int) -> None:
@@ -155,7 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="where the checkpoint is written")
     parser.add_argument("--runs", type=Path, default=Path("runs/demo"), help="where the training state is kept")
-    parser.add_argument("--steps", type=int, default=5000, help="batches of 64 lessons for each process")
+    parser.add_argument("--steps", type=int, default=5000, help="batches of 32 lessons for each process")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="go on from the state in --runs")
     parser.add_argument("--start", type=Path, help="begin with this checkpoint's weights and vocabulary")

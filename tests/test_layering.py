@@ -19,8 +19,10 @@ ROOMS: dict[str, set[str]] = {
     "prompt": {"errors", "messages", "events", "protocols", "decode"},
     "demo": set(),
     "engine": {"errors", "messages", "events", "protocols", "decode", "prompt", "demo"},
-    "generation": {"errors", "messages", "events", "protocols", "decode", "prompt", "engine"},
-    "cli": {"errors", "messages", "events", "protocols", "decode", "prompt", "engine", "generation"},
+    "turn": {"errors", "messages", "events", "protocols", "decode", "engine"},
+    "generation": {"errors", "messages", "events", "protocols", "decode", "prompt", "engine", "turn"},
+    "session": {"errors", "messages", "events", "protocols", "decode", "prompt", "engine", "turn", "generation"},
+    "cli": {"errors", "messages", "events", "protocols", "decode", "prompt", "engine", "generation", "session"},
 }
 """Each room, and the rooms that it may import from; itself goes without saying."""
 

@@ -29,6 +29,8 @@ class TokenStreamDecoder(Protocol):
     @property
     def inside_reasoning(self) -> bool: ...
     @property
+    def can_close(self) -> bool: ...
+    @property
     def ended_inside_reasoning(self) -> bool: ...
     @property
     def reasoning_tokens(self) -> int | None: ...
@@ -83,6 +85,17 @@ class StandardTokenStreamDecoder:
         if self._node is not NOWHERE:
             return self._node.inside
         return self._emitter is not None and self._emitter.inside_reasoning
+
+    @property
+    def can_close(self) -> bool:
+        """Whether a thought runs in which no character, marker or call is half written."""
+        if self._node.flow is not None:
+            return self._node.flow == "reasoning"
+        self._sync()
+        emitter = self._emitter
+        if emitter is None or emitter.holding or emitter.deciding:
+            return False
+        return emitter.inside_reasoning and self._detokenizer.settled
 
     @property
     def ended_inside_reasoning(self) -> bool:
@@ -200,6 +213,7 @@ class StandardTokenStreamDecoder:
             self._stop.restore(stop)
         if self._emitter is not None:
             self._emitter.restore(emitter)
+        self._synced = self._node
 
     def _first(self, piece: str | Marker) -> list[GenerationEvent]:
         """The first stage after the detokenizer, where stop strings look at every text."""

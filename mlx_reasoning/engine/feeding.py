@@ -13,11 +13,19 @@ from .cache import quantize
 from .options import LoopOptions
 
 
-def feed(model: Any, entries: list[Any], tokens: mx.array, options: LoopOptions) -> Iterator[int]:
-    """Feeds tokens (T,) but for the last one, in chunks, and gives how many are done after each."""
+def feed(
+    model: Any, entries: list[Any], tokens: mx.array, options: LoopOptions, *, pause: int | None = None
+) -> Iterator[int]:
+    """Feeds tokens (T,) but for the last one, in chunks, and gives how many are done after each.
+
+    Args:
+        pause: a chunk ends here, whatever its size.
+    """
     done = 0
     while tokens.size - done > 1:
         size = min(options.prefill_step_size, tokens.size - done - 1)
+        if pause is not None and done < pause:
+            size = min(size, pause - done)
         with mx.stream(generation_stream):
             model(tokens[done : done + size][None], cache=entries)
             if options.kv_bits is not None:

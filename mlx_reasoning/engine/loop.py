@@ -46,7 +46,8 @@ class TokenLoop:
         self._draft_model = draft_model
         self._prompt = prompt
         self._options = options
-        self._forced: deque[int] = deque()
+        self._forced: deque[tuple[int, bool]] = deque()  # and whether it may end the turn
+        self._replace: Callable[[int], Sequence[int]] | None = None
         self._outside = False  # in a callable of the caller's, whose exceptions are no failure of the model
         self._sampler: Sampler = options.sampling.sampler(options.vocab_size)
         self._processors: list[LogitsProcessor] = options.sampling.logits_processors()
@@ -64,26 +65,32 @@ class TokenLoop:
         return self._tokens
 
     @property
-    def ids_in_cache(self) -> list[int]:
-        return self.cache.ids
-
-    @property
     def peak_memory(self) -> int:
         """Bytes, of the whole process so far."""
         return mx.get_peak_memory()
 
-    def force(self, ids: Iterable[int]) -> None:
+    def force(self, ids: Iterable[int], *, may_end: bool = True) -> None:
         """Puts these tokens in place of the next ones.
 
         It costs nothing: when a token is handed out, the step ahead has fed that token and no more, so what it sampled
         is dropped unread. Forced tokens are handed out, counted and recorded like others.
+
+        Args:
+            may_end: a stop token among them ends the turn, as a sampled one does.
 
         Raises:
             OptionError: a draft model runs, which is steps ahead.
         """
         if self._draft_model is not None:
             raise OptionError("tokens cannot be forced while a draft model runs: leave draft_model out")
-        self._forced.extend(ids)
+        self._forced.extend((token, may_end) for token in ids)
+
+    def replace_with(self, choose: Callable[[int], Sequence[int]]) -> None:
+        """Asks `choose` about every sampled token before it is fed: what it gives, if anything, takes its place.
+
+        The loop then runs no step ahead, which costs speed: for what must be decided before a token counts.
+        """
+        self._replace = choose
 
     def close(self) -> None:
         """Ends the loop now; safe at any moment, and twice."""
@@ -121,9 +128,12 @@ class TokenLoop:
             return None
         if self._draft_model is not None and options.kv_bits is not None:
             quantize(cache.entries, options.kv_bits, options.kv_group_size, 0)  # mlx-lm quantises a copy
-        for done in feed(self._model, cache.entries, prompt, options):
+        pause = None if cache.mark is None else cache.mark - len(cache.ids)
+        for done in feed(self._model, cache.entries, prompt, options, pause=pause):
             cache.ids.extend(self._prompt[self.prefilled : done])
             self.prefilled = done
+            if done == pause:
+                cache.take_snapshot()
             self._report(done, len(self._prompt))
             if self._cancelled():
                 return None
@@ -144,7 +154,9 @@ class TokenLoop:
         self.prefilled += 1
         n = 0
         while True:
-            token = forced.popleft() if forced else None
+            if not forced and self._replace is not None:
+                self.force(self._replace(int(y.item())), may_end=False)  # type: ignore[arg-type]
+            token, may_end = forced.popleft() if forced else (None, True)
             if token is not None:
                 y = mx.array([token], mx.uint32)
             n += 1
@@ -158,7 +170,7 @@ class TokenLoop:
             if n == 1:
                 self._saw_first_token()
             self.generated = n
-            if token in stop_ids:
+            if token in stop_ids and may_end:
                 self.finish_reason = "stop"
                 return
             yield token

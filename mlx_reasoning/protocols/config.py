@@ -141,6 +141,7 @@ class FrameProtocol:
         routes: patterns over a header, and the kind of body that the first match means; else it is the response.
         bare: how a header without its opener may begin, as a turn does whose prompt ends with the opener.
         call_ends: what ends a call outside its strings; markers, or rows of markers and names.
+        to_answer: what ends a thought and begins the answer.
     """
 
     name: str
@@ -153,6 +154,7 @@ class FrameProtocol:
     routes: tuple[tuple[str, FrameKind], ...] = ()
     bare: tuple[str, ...] = ()
     call_ends: tuple[str, ...] = ()
+    to_answer: str = ""
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -254,3 +256,20 @@ class ModelProfile:
     stop_token_ids: tuple[int, ...] = ()
     source: str = ""
     evidence: tuple[str, ...] = ()
+
+    @property
+    def closing(self) -> str:
+        """The shortest text that closes a thought and leads to the answer; "" for a family without thoughts."""
+        if self.frames is not None:
+            return self.frames.to_answer
+        if self.reasoning is None:
+            return ""
+        end, frames = self.reasoning.end_delimiter, self.reasoning.answer_frames
+        if not self.reasoning.never_prose:
+            end = f"\n{end}\n\n"
+        return end if any(frame.start in end for frame in frames) else end + (frames[0].start if frames else "")
+
+    @property
+    def transition(self) -> str:
+        """What a thought is cut off with: the text that the family was trained on, else `closing`."""
+        return self.budget.text if self.budget is not None else self.closing

@@ -113,6 +113,7 @@ HARMONY = FrameProtocol(
     routes=((r"to=(?!assistant|user)\S", "call"), (r"analysis", "reasoning")),
     bare=("assistant", "analysis", "commentary", "final", "to="),
     call_ends=("<|call|>", "<|end|>", "<|return|>"),
+    to_answer="<|end|><|start|>assistant<|channel|>final<|message|>",
 )
 ONYX = FrameProtocol(
     "onyx",
@@ -122,6 +123,7 @@ ONYX = FrameProtocol(
     routes=((r"to=self\b", "reasoning"), (r"to=(?!user\b|commentary\b)\S", "call")),
     bare=("assistant", "to="),
     call_ends=("<|eom|>", "<|eot|>"),
+    to_answer="<|eom|><|start|>assistant to=user<|message|>",
 )
 XTML = FrameProtocol(
     "xtml",
@@ -131,6 +133,7 @@ XTML = FrameProtocol(
     named_closes=True,
     routes=((r"^think\b", "reasoning"), (r"^tools\b", "call")),
     call_ends=("<|close|>tools<|sep|>",),
+    to_answer="<|close|>think<|sep|><|open|>response<|sep|>",
 )
 SOLAR = FrameProtocol(
     "solar",
@@ -139,6 +142,7 @@ SOLAR = FrameProtocol(
     closes=("<|end|>", "<|calls|>"),
     bare=("assistant",),
     call_ends=("<|calls|>", "<|end|>"),
+    to_answer="<|end|><|begin|>assistant<|content|>",
 )
 INKLING = FrameProtocol(
     "inkling",
@@ -150,6 +154,7 @@ INKLING = FrameProtocol(
     ),
     closes=("<|end_message|>",),
     call_ends=("<|end_message|>",),
+    to_answer="<|end_message|><|message_model|><|content_text|>",
 )
 
 _GEMMA4_TYPES = ("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text")

@@ -41,7 +41,7 @@ def theirs(model: Any, *, seed: int | None = None, **options: Any) -> list[int]:
 
 
 def assert_recorded(loop: TokenLoop) -> None:
-    assert loop.cache.length == len(loop.ids_in_cache)
+    assert loop.cache.length == len(loop.cache.ids)
 
 
 SAMPLINGS: dict[str, dict[str, Any]] = {
@@ -86,7 +86,7 @@ def test_the_same_ids_as_mlx_lm(tiny: Callable[[str], LoadedModel], kind: str, s
 def test_the_record_is_prompt_and_tokens_up_to_the_last(tiny: Callable[[str], LoadedModel], kind: str) -> None:
     loop = loop_over(tiny(kind).model)
     tokens = list(loop)
-    assert loop.ids_in_cache == PROMPT + tokens[:-1]
+    assert loop.cache.ids == PROMPT + tokens[:-1]
     assert_recorded(loop)
     assert (loop.prefilled, loop.generated) == (len(PROMPT), 24)
     assert loop.prompt_seconds > 0 and loop.generation_seconds > 0
@@ -102,7 +102,7 @@ def test_a_stop_token_is_fed_and_counted_but_not_handed_out(tiny: Callable[[str]
     assert list(loop) == before
     assert loop.finish_reason == "stop"
     assert loop.generated == len(before) + 1
-    assert loop.ids_in_cache == [*PROMPT, *before, stop]
+    assert loop.cache.ids == [*PROMPT, *before, stop]
     assert_recorded(loop)
 
 
@@ -132,9 +132,9 @@ def test_cancelling_in_the_prompt_leaves_whole_chunks(
     loop = loop_over(tiny(kind).model, progress=progress, cancel=event)
     assert list(loop) == []
     assert loop.finish_reason == "cancelled"
-    assert loop.ids_in_cache == PROMPT[: 16 * (after - 1)]
-    assert loop.prefilled == len(loop.ids_in_cache)
-    assert (loop.cache.length or 0) == len(loop.ids_in_cache)
+    assert loop.cache.ids == PROMPT[: 16 * (after - 1)]
+    assert loop.prefilled == len(loop.cache.ids)
+    assert (loop.cache.length or 0) == len(loop.cache.ids)
     assert seen == [(16 * n, 50) for n in range(after)]
 
 
@@ -147,7 +147,7 @@ def test_cancelling_between_tokens(tiny: Callable[[str], LoadedModel], kind: str
         tokens.append(token)
     assert len(tokens) == 5
     assert loop.finish_reason == "cancelled"
-    assert loop.ids_in_cache == PROMPT + tokens
+    assert loop.cache.ids == PROMPT + tokens
     assert_recorded(loop)
 
 
@@ -158,8 +158,8 @@ def test_closing_at_any_moment(tiny: Callable[[str], LoadedModel], kind: str, co
     tokens = [next(iter(loop)) for _ in range(count)]
     loop.close()
     loop.close()
-    assert loop.ids_in_cache == (PROMPT + tokens if count else [])
-    assert (loop.cache.length or 0) == len(loop.ids_in_cache)
+    assert loop.cache.ids == (PROMPT + tokens if count else [])
+    assert (loop.cache.length or 0) == len(loop.cache.ids)
     assert list(loop) == []
 
 
@@ -171,7 +171,7 @@ def test_an_exception_in_the_consumer_leaves_the_record_right(tiny: Callable[[st
             tokens.append(token)
             if len(tokens) == 4:
                 raise ZeroDivisionError
-    assert loop.ids_in_cache == PROMPT + tokens
+    assert loop.cache.ids == PROMPT + tokens
     assert_recorded(loop)
 
 
@@ -183,7 +183,7 @@ def test_an_exception_in_the_callers_progress_is_the_callers(tiny: Callable[[str
     loop = loop_over(tiny("qwen3").model, progress=progress)
     with pytest.raises(ZeroDivisionError):
         list(loop)
-    assert loop.ids_in_cache == PROMPT[:32]
+    assert loop.cache.ids == PROMPT[:32]
     assert_recorded(loop)
 
 
@@ -215,7 +215,7 @@ def test_a_failure_of_the_model_empties_cache_and_record(
     loop = loop_over(Failing(tiny("qwen3").model, at, error))
     with pytest.raises(raised) as caught:
         list(loop)
-    assert loop.ids_in_cache == []
+    assert loop.cache.ids == []
     assert loop.cache.length == 0
     if raised is ModelError:
         assert caught.value.__cause__ is error
@@ -234,7 +234,7 @@ def test_forced_tokens_take_the_place_of_sampled_ones(tiny: Callable[[str], Load
             loop.force(forced)
     assert tokens[:4] == theirs(model)[:4]
     assert tokens[4:7] == forced
-    assert loop.ids_in_cache == PROMPT + tokens[:-1]
+    assert loop.cache.ids == PROMPT + tokens[:-1]
     assert_recorded(loop)
     again = loop_over(model, PROMPT + tokens[:7], max_tokens=5, prefill_step_size=1)
     assert tokens[7:] == list(again)
@@ -264,14 +264,33 @@ def test_forcing_costs_no_forward_pass(tiny: Callable[[str], LoadedModel]) -> No
     assert counts[0] == counts[1]
 
 
-def test_a_forced_stop_token_ends_the_turn(tiny: Callable[[str], LoadedModel]) -> None:
-    loop = loop_over(tiny("qwen3").model, stop_token_ids=frozenset([258]))
+@pytest.mark.parametrize("may_end", [True, False])
+def test_a_forced_stop_token_ends_the_turn_where_it_may(tiny: Callable[[str], LoadedModel], may_end: bool) -> None:
+    """A family's closer may hold what elsewhere ends its turns."""
+    loop = loop_over(tiny("qwen3").model, stop_token_ids=frozenset([258]), max_tokens=6)
     for n, _ in enumerate(loop):
         if n == 2:
-            loop.force([258])
-    assert loop.finish_reason == "stop"
-    assert loop.generated == 4
-    assert loop.ids_in_cache[-1] == 258
+            loop.force([258], may_end=may_end)
+    assert loop.finish_reason == ("stop" if may_end else "length")
+    assert loop.generated == (4 if may_end else 6)
+    assert loop.cache.ids[len(PROMPT) + 3] == 258
+    assert_recorded(loop)
+
+
+def test_a_sampled_token_can_be_replaced_before_it_counts(tiny: Callable[[str], LoadedModel]) -> None:
+    plain = list(loop_over(tiny("qwen3").model, max_tokens=6))
+    loop = loop_over(tiny("qwen3").model, max_tokens=6, stop_token_ids=frozenset([plain[2]]))
+    seen: list[int] = []
+
+    def choose(token: int) -> list[int]:
+        seen.append(token)
+        return [70, 71] if len(seen) == 3 else []
+
+    loop.replace_with(choose)
+    tokens = list(loop)
+    assert tokens[:4] == [*plain[:2], 70, 71]
+    assert seen[2] == plain[2]
+    assert loop.finish_reason == "length"
     assert_recorded(loop)
 
 
@@ -345,8 +364,8 @@ def test_a_model_drafting_for_itself_accepts_all(tiny: Callable[[str], LoadedMod
         loop = TokenLoop(model, PROMPT, make_cache(model, draft_model=model), LoopOptions(), draft_model=model)
         tokens = [next(iter(loop)) for _ in range(stop_after)]
         loop.close()
-        assert (PROMPT + tokens)[: len(loop.ids_in_cache)] == loop.ids_in_cache
-        assert len(loop.ids_in_cache) >= len(PROMPT) + stop_after - 1
+        assert (PROMPT + tokens)[: len(loop.cache.ids)] == loop.cache.ids
+        assert len(loop.cache.ids) >= len(PROMPT) + stop_after - 1
         assert_recorded(loop)
 
 
@@ -378,7 +397,7 @@ def test_cancelling_a_speculation_in_the_prompt_and_going_on(tiny: Callable[[str
 
     first = drafting(tiny, cancel=cancel)
     assert list(first) == []
-    assert (first.cache.length or 0) == len(first.ids_in_cache)
+    assert (first.cache.length or 0) == len(first.cache.ids)
     second = drafting(tiny, first.cache)
     assert list(second) == theirs(tiny("qwen3").model)
     assert_recorded(second)

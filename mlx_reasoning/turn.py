@@ -1,0 +1,91 @@
+"""One turn that runs: tokens from the loop through the decoder, and events out. What was asked is checked before."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from .decode.decoder import TokenStreamDecoder
+from .engine.loop import TokenLoop
+from .engine.thought import ThoughtControl
+from .events import Generation, GenerationEvent, GenerationInfo, Usage
+from .messages import FinishReason
+
+
+@dataclass(slots=True)
+class Turn:
+    """A checked turn, ready to run. An end by a stop string is the model's own end: what it called still counts.
+
+    Args:
+        control: closes thoughts; None where nothing can ask for it.
+        prompt_tokens: of the whole prompt; cached_tokens of them were in the cache.
+        notes: what the caller should know.
+    """
+
+    loop: TokenLoop
+    decoder: TokenStreamDecoder
+    control: ThoughtControl | None
+    prompt_tokens: int
+    cached_tokens: int
+    has_stop_strings: bool
+    notes: tuple[str, ...]
+
+    def events(self, record: list[int] | None = None) -> Generator[GenerationEvent, None, None]:
+        """The events, `Generation.info` last.
+
+        Args:
+            record: takes every generated token but the one that ends the turn.
+        """
+        decoder = self.decoder
+        called = False
+        try:
+            for event in self._tokens(record):
+                if event.__class__ is Generation.tool_call:
+                    called = True
+                yield event
+        finally:
+            self.loop.close()
+        reason: FinishReason = "stop" if decoder.stop_sequence is not None else self.loop.finish_reason or "stop"
+        for event in decoder.finish(reason):
+            if event.__class__ is Generation.tool_call:
+                called = True
+            yield event
+        if decoder.stop_sequence is not None:  # it may have been completed by what was held back
+            reason = "stop"
+        yield Generation.info(self._info("tool_calls" if called and reason == "stop" else reason))
+
+    def _tokens(self, record: list[int] | None) -> Generator[GenerationEvent, None, None]:
+        decoder, control = self.decoder, self.control
+        push = decoder.push
+        for token in self.loop:
+            if record is not None:
+                record.append(token)
+            events = push(token)
+            if control is not None:
+                control.after(token)
+            yield from events
+            if self.has_stop_strings and decoder.stop_sequence is not None:
+                return
+
+    def _info(self, reason: FinishReason) -> GenerationInfo:
+        loop, decoder, control = self.loop, self.decoder, self.control
+        after_first = loop.generated - 1
+        thought, seconds = decoder.reasoning_tokens, loop.generation_seconds
+        if thought is not None and control is not None:
+            thought = max(0, thought - control.forced_inside)
+        return GenerationInfo(
+            finish_reason=reason,
+            stop_sequence=decoder.stop_sequence,
+            ended_inside_reasoning=decoder.ended_inside_reasoning,
+            usage=Usage(
+                prompt_tokens=self.prompt_tokens,
+                completion_tokens=loop.generated,
+                reasoning_tokens=thought,
+                cached_tokens=self.cached_tokens,
+                prefilled_tokens=loop.prefilled,
+            ),
+            prompt_tps=loop.prefilled / loop.prompt_seconds if loop.prefilled and loop.prompt_seconds else None,
+            generation_tps=after_first / seconds if after_first > 0 and seconds else None,
+            peak_memory=loop.peak_memory,
+            notes=self.notes + (control.notes if control is not None else ()),
+        )

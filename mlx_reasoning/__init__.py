@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         OptionError,
         PromptError,
         ReasoningControlError,
+        SessionFileError,
         UnknownFamilyError,
         UnsupportedArchitectureError,
     )
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         ToolCallFormat,
     )
     from .protocols.families import family
+    from .session.chat import ChatSession
 
 _HOMES = {
     "decode.decoder": ("StandardTokenStreamDecoder", "make_token_stream_decoder"),
@@ -69,6 +71,7 @@ _HOMES = {
         "OptionError",
         "PromptError",
         "ReasoningControlError",
+        "SessionFileError",
         "UnknownFamilyError",
         "UnsupportedArchitectureError",
     ),
@@ -85,11 +88,13 @@ _HOMES = {
         "ToolCallFormat",
     ),
     "protocols.families": ("family",),
+    "session.chat": ("ChatSession",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BudgetTransition",
+    "ChatSession",
     "Completion",
     "ContextLengthError",
     "Generation",
@@ -115,6 +120,7 @@ __all__ = [
     "ReasoningEventEmitter",
     "RejectedToolCall",
     "Segment",
+    "SessionFileError",
     "Split",
     "StandardTokenStreamDecoder",
     "StartState",

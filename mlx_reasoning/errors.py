@@ -12,6 +12,7 @@
     ├── OptionError
     │   ├── UnknownFamilyError
     │   └── ReasoningControlError
+    ├── SessionFileError
     ├── ModelError
     └── MissingDependencyError
 
@@ -81,6 +82,12 @@ class ReasoningControlError(OptionError):
 
 class ModelError(MLXReasoningError):
     """The model raised while it was running (out of memory, a kernel's failure)."""
+
+
+class SessionFileError(MLXReasoningError):
+    """A saved conversation cannot be read or written, or it belongs to another model."""
+
+    status_hint = 400
 
 
 class MissingDependencyError(MLXReasoningError, ImportError):

@@ -107,7 +107,7 @@ def prepare(
         controlled: the turn can be asked to close its thoughts.
         replay: ids at the end of the prompt that the model wrote earlier in this turn: the decoder goes on from them.
     """
-    _check_names(given)
+    check_names(given)
     sampling = _sampling(model, given)
     tokens = _tokens(model, prompt, given)
     limits = ThoughtLimits.of(given, model.profile, model.tokenizer)
@@ -122,8 +122,8 @@ def prepare(
         stop_scope=given.get("stop_scope", "all"),
         tables=model.tables,
     )
-    for token in replay:
-        decoder.push(token)
+    replayed = tuple(event for token in replay for event in decoder.push(token))
+    thought = (decoder.reasoning_tokens or 0) if replay else 0
     draft: LoadedModel | None = given.get("draft_model")
     if draft is not None and limits.active:
         raise OptionError("a thought cannot be limited while a draft model runs: leave draft_model out")
@@ -133,10 +133,12 @@ def prepare(
     control = None
     if limits.active or (controlled and limits.closer and draft is None):
         control = ThoughtControl(loop, decoder, limits, options.stop_token_ids, options.max_tokens)
-    return Turn(loop, decoder, control, len(tokens.ids), cached, bool(stops), tokens.notes)
+    return Turn(
+        loop, decoder, control, len(tokens.ids), cached, bool(stops), tokens.notes, replayed, thought, list(replay)
+    )
 
 
-def _check_names(given: Mapping[str, Any]) -> None:
+def check_names(given: Mapping[str, Any]) -> None:
     known = sorted(GenerateKeywords.__optional_keys__)
     for name in given:
         if name not in known:

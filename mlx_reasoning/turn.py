@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .decode.decoder import TokenStreamDecoder
 from .engine.loop import TokenLoop
@@ -20,6 +20,9 @@ class Turn:
         control: closes thoughts; None where nothing can ask for it.
         prompt_tokens: of the whole prompt; cached_tokens of them were in the cache.
         notes: what the caller should know.
+        replayed: the events of what the model wrote of this turn before; they are not given again.
+        replayed_reasoning: tokens of it that belong to thoughts.
+        record: every generated token but the one that ends the turn, those of the replay first.
     """
 
     loop: TokenLoop
@@ -28,18 +31,17 @@ class Turn:
     prompt_tokens: int
     cached_tokens: int
     has_stop_strings: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    replayed: tuple[GenerationEvent, ...] = ()
+    replayed_reasoning: int = 0
+    record: list[int] = field(default_factory=list)
 
-    def events(self, record: list[int] | None = None) -> Generator[GenerationEvent, None, None]:
-        """The events, `Generation.info` last.
-
-        Args:
-            record: takes every generated token but the one that ends the turn.
-        """
+    def events(self) -> Generator[GenerationEvent, None, None]:
+        """The events, `Generation.info` last."""
         decoder = self.decoder
         called = False
         try:
-            for event in self._tokens(record):
+            for event in self._tokens():
                 if event.__class__ is Generation.tool_call:
                     called = True
                 yield event
@@ -54,12 +56,11 @@ class Turn:
             reason = "stop"
         yield Generation.info(self._info("tool_calls" if called and reason == "stop" else reason))
 
-    def _tokens(self, record: list[int] | None) -> Generator[GenerationEvent, None, None]:
+    def _tokens(self) -> Generator[GenerationEvent, None, None]:
         decoder, control = self.decoder, self.control
-        push = decoder.push
+        push, record = decoder.push, self.record.append
         for token in self.loop:
-            if record is not None:
-                record.append(token)
+            record(token)
             events = push(token)
             if control is not None:
                 control.after(token)
@@ -71,8 +72,9 @@ class Turn:
         loop, decoder, control = self.loop, self.decoder, self.control
         after_first = loop.generated - 1
         thought, seconds = decoder.reasoning_tokens, loop.generation_seconds
-        if thought is not None and control is not None:
-            thought = max(0, thought - control.forced_inside)
+        if thought is not None:
+            forced = control.forced_inside if control is not None else 0
+            thought = max(0, thought - self.replayed_reasoning - forced)
         return GenerationInfo(
             finish_reason=reason,
             stop_sequence=decoder.stop_sequence,

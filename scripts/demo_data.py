@@ -28,6 +28,14 @@ WEATHER_TOOL: dict[str, Any] = {
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     },
 }
+_TOOL_SAYS = (
+    "The current weather in a city.", "Get the current weather in a city.", "Gets the weather.", "Gives the weather in a city.",
+    "Get the weather of a city today.", "Tells the weather.", "Look up the weather in a city.", "Weather for a city.",
+)  # fmt: skip
+_CITY_SAYS = (
+    "The city.", "The name of the city.", "A city.", "Name of a city.", "The city to look up.", "The city, such as Paris.",
+    "Where.", "City name.", "The place to tell the weather of.",
+)  # fmt: skip
 PLACES = ("ones", "tens", "hundreds", "thousands")
 
 
@@ -260,6 +268,18 @@ def _city(teacher: Teacher) -> str:
     return str(teacher.draw(name))
 
 
+def weather_tool(teacher: Teacher) -> dict[str, Any]:
+    """The tool as people declare it: the plain one, or one with other words and a word about its argument."""
+    if teacher.random.random() < 0.3:
+        return WEATHER_TOOL
+    city: dict[str, Any] = {"type": "string"}
+    if teacher.random.random() < 0.8:
+        city["description"] = teacher.random.choice(_CITY_SAYS)
+    parameters = {"type": "object", "properties": {"city": city}, "required": ["city"]}
+    says = teacher.random.choice(_TOOL_SAYS)
+    return {"type": "function", "function": {"name": "get_weather", "description": says, "parameters": parameters}}
+
+
 def _weather_question(teacher: Teacher, city: str) -> str:
     return teacher.say(
         "What is the weather in {c}?", "What's the weather like in {c}?", "Weather in {c}?", "How is the weather in {c}?",
@@ -272,7 +292,9 @@ def weather(teacher: Teacher) -> Lesson:
     city = _city(teacher)
     call = {"name": "get_weather", "arguments": {"city": city}}
     thought = f"The user asks for the weather in {city}. I call get_weather."
-    return Lesson("tool_call", teacher.user(_weather_question(teacher, city)), thought, "", [WEATHER_TOOL], call)
+    return Lesson(
+        "tool_call", teacher.user(_weather_question(teacher, city)), thought, "", [weather_tool(teacher)], call
+    )
 
 
 def weather_answer(teacher: Teacher) -> Lesson:
@@ -293,7 +315,9 @@ def weather_answer(teacher: Teacher) -> Lesson:
         asked["reasoning_content"] = f"The user asks for the weather in {city}. I call get_weather."
     messages += [asked, {"role": "tool", "content": teacher.random.choice(results)}]
     answer = f"It is {sky} and {degrees} degrees in {city}."
-    return Lesson("tool_answer", messages, f"The tool says {sky} and {degrees} degrees.", answer, [WEATHER_TOOL])
+    return Lesson(
+        "tool_answer", messages, f"The tool says {sky} and {degrees} degrees.", answer, [weather_tool(teacher)]
+    )
 
 
 def second_turn(teacher: Teacher) -> Lesson:

@@ -81,15 +81,15 @@ def written(
     )
     checked = ThoughtLimits.of(limits, profile, tokenizer)
     control = ThoughtControl(loop, decoder, checked, frozenset([stop]), max_tokens)
-    record: list[int] = []
+    turn = Turn(loop, decoder, control, 1, 0, False)
 
     def events() -> Iterator[Any]:
-        for event in Turn(loop, decoder, control, 1, 0, False, ()).events(record):
-            if ask_after is not None and len(record) >= ask_after:
+        for event in turn.events():
+            if ask_after is not None and len(turn.record) >= ask_after:
                 control.close_soon()
             yield event
 
-    return gather(events()), record, tokenizer.decode(record)
+    return gather(events()), turn.record, tokenizer.decode(turn.record)
 
 
 def test_a_budget_closes_the_thought_with_the_words_of_the_family() -> None:

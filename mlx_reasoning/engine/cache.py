@@ -8,7 +8,7 @@ cannot be trimmed (a rotating window, a recurrent state) goes back to a copy tha
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -86,15 +86,14 @@ class PromptCache:
         entries: mlx-lm's cache, one entry a layer (or fewer, where layers share).
         ids: the tokens whose keys and states `entries` holds.
         draft: the draft model's cache; it holds the same ids, or a prefix of them.
-        mark: the length at which the next prompt should leave a snapshot.
+        marks: the lengths at which the next prompt leaves snapshots, and whether each is an anchor.
         snapshots: of caches that cannot be trimmed, shortest first; each is a beginning of `ids`.
     """
 
     entries: list[Any]
     ids: list[int] = field(default_factory=list)
     draft: list[Any] | None = None
-    mark: int | None = None
-    mark_is_anchor: bool = True
+    marks: dict[int, bool] = field(default_factory=dict)
     snapshots: list[Snapshot] = field(default_factory=list)
 
     @property
@@ -126,11 +125,11 @@ class PromptCache:
         if self.draft is not None and fresh.draft is not None:
             self.draft[:] = fresh.draft
 
-    def fit(self, wanted: Sequence[int], fresh: PromptCache) -> Plan:
+    def fit(self, wanted: Sequence[int], fresh: Callable[[], PromptCache]) -> Plan:
         """Makes what the cache holds a beginning of `wanted`, shorter than it.
 
         Args:
-            fresh: an empty cache of the same kind, taken where nothing can be kept.
+            fresh: makes an empty cache of the same kind, for where nothing can be kept.
 
         Returns:
             What was done.
@@ -141,7 +140,7 @@ class PromptCache:
         elif decided.action == "restore":
             self._restore(decided.keep)
         if decided.action == "rebuild" or not self._holds(decided.keep):
-            self.replace(fresh)
+            self.replace(fresh())
             return Plan("rebuild", 0)
         return decided
 
@@ -150,7 +149,7 @@ class PromptCache:
         copied = tuple(None if isinstance(entry, _TRIMMED_FREELY) else copy_entry(entry) for entry in self.entries)
         size = sum(_nbytes(entry) for entry in copied if entry is not None)
         shots = [shot for shot in self.snapshots if shot.length != len(self.ids)]
-        self.snapshots[:] = [*shots, Snapshot(len(self.ids), copied, self.mark_is_anchor, size)]
+        self.snapshots[:] = [*shots, Snapshot(len(self.ids), copied, self.marks.get(len(self.ids), True), size)]
         while len(self.snapshots) > 1 and (
             len(self.snapshots) > MOST_SNAPSHOTS or sum(shot.nbytes for shot in self.snapshots) > SNAPSHOT_BYTES
         ):

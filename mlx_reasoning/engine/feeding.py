@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import mlx.core as mx
 from mlx_lm.generate import generation_stream
 
-from .cache import quantize
+from .cache import PromptCache, quantize
 from .options import LoopOptions
 
 
 def feed(
-    model: Any, entries: list[Any], tokens: mx.array, options: LoopOptions, *, pause: int | None = None
+    model: Any, entries: list[Any], tokens: mx.array, options: LoopOptions, *, pauses: Collection[int] = ()
 ) -> Iterator[int]:
     """Feeds tokens (T,) but for the last one, in chunks, and gives how many are done after each.
 
     Args:
-        pause: a chunk ends here, whatever its size.
+        pauses: a chunk ends at each of these, whatever its size.
     """
     done = 0
     while tokens.size - done > 1:
         size = min(options.prefill_step_size, tokens.size - done - 1)
-        if pause is not None and done < pause:
-            size = min(size, pause - done)
+        size = min([size, *(pause - done for pause in pauses if pause > done)])
         with mx.stream(generation_stream):
             model(tokens[done : done + size][None], cache=entries)
             if options.kv_bits is not None:
@@ -49,3 +48,16 @@ def wired_limit() -> Iterator[None]:
     finally:
         mx.synchronize(generation_stream)
         mx.set_wired_limit(before)
+
+
+def prefill(
+    model: Any, cache: PromptCache, ids: Sequence[int], options: LoopOptions, cancelled: Callable[[], bool]
+) -> None:
+    """Feeds all of the ids, unless it is cancelled between two chunks."""
+    done = 0
+    with wired_limit():
+        for count in feed(model, cache.entries, mx.array([*ids, 0]), options):
+            cache.ids.extend(ids[done:count])
+            done = count
+            if cancelled():
+                break

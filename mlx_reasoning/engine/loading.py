@@ -21,6 +21,7 @@ from ..errors import (
 from ..protocols.config import ModelProfile
 from ..protocols.families import family
 from ..protocols.resolve import Wanted, resolve_profile, unwrapped
+from .cache import PromptCache
 from .checkpoint import check_adapter, check_checkpoint, read_generation_config
 from .hub import ADAPTER_FILES, DownloadProgress, locate
 
@@ -36,6 +37,7 @@ class LoadedModel:
         name: what it was loaded by.
         context_length: tokens that prompt and answer may take together; None where the config doesn't say.
         generation_config: the model's own defaults for sampling.
+        prompt_cache: of a long beginning that many prompts share; turns without a cache begin with a copy of it.
     """
 
     model: Any
@@ -46,6 +48,7 @@ class LoadedModel:
     config: dict[str, Any] = field(repr=False)
     context_length: int | None = None
     generation_config: dict[str, Any] = field(default_factory=dict, repr=False)
+    prompt_cache: PromptCache | None = field(default=None, repr=False)
 
     @cached_property
     def tables(self) -> DecoderTables:

@@ -128,11 +128,11 @@ class TokenLoop:
             return None
         if self._draft_model is not None and options.kv_bits is not None:
             quantize(cache.entries, options.kv_bits, options.kv_group_size, 0)  # mlx-lm quantises a copy
-        pause = None if cache.mark is None else cache.mark - len(cache.ids)
-        for done in feed(self._model, cache.entries, prompt, options, pause=pause):
+        pauses = {mark - len(cache.ids) for mark in cache.marks}
+        for done in feed(self._model, cache.entries, prompt, options, pauses=pauses):
             cache.ids.extend(self._prompt[self.prefilled : done])
             self.prefilled = done
-            if done == pause:
+            if done in pauses:
                 cache.take_snapshot()
             self._report(done, len(self._prompt))
             if self._cancelled():

@@ -1,0 +1,1 @@
+"""Conversations: many turns over one cache."""

@@ -395,8 +395,8 @@ def _too_hard(teacher: Teacher) -> str:
 TASKS: dict[str, tuple[Callable[[Teacher], Lesson], float]] = {
     "add": (add, 3.0),
     "subtract": (subtract, 4.0),
-    "compare": (compare, 3.0),
-    "count": (count, 3.5),
+    "compare": (compare, 4.0),
+    "count": (count, 4.0),
     "sort": (sort, 6.0),
     "tool_call": (weather, 0.7),
     "tool_answer": (weather_answer, 0.9),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..engine.cache import PromptCache, common_prefix, make_cache
+from ..engine.cache import PromptCache, check_kv_bits, common_prefix, make_cache, quantize
 from ..engine.feeding import prefill
 from ..engine.options import LoopOptions
 from ..errors import PromptError

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 from .decode.decoder import make_token_stream_decoder
 from .decode.prompt_state import start_state
 from .decode.tables import StopScope
-from .engine.cache import PromptCache, check_kv_bits, check_speculative, make_cache
+from .engine.cache import PromptCache, beginning, check_kv_bits, check_speculative, make_cache
 from .engine.loading import LoadedModel, check_draft
 from .engine.loop import TokenLoop
 from .engine.options import LoopKeywords, LoopOptions
@@ -241,7 +241,9 @@ def _cache(model: LoadedModel, ids: list[int], given: Mapping[str, Any], options
     if draft is not None:
         check_draft(model, draft)
     cache: PromptCache | None = given.get("prompt_cache")
-    if cache is None:
+    if cache is None and draft is None and options.max_kv_size is None and options.kv_bits is None:
+        cache = beginning(model.prompt_cache, ids, lambda: make_cache(model.model))
+    elif cache is None:
         cache = make_cache(model.model, max_kv_size=options.max_kv_size, draft_model=draft and draft.model)
     elif not isinstance(cache, PromptCache):
         raise OptionError("prompt_cache must be a PromptCache: make one with mlx_reasoning.engine.cache.make_cache")

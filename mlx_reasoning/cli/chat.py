@@ -1,4 +1,4 @@
-"""`mlx-reasoning chat`: a plain loop of turns. The conversation keeps answers and calls, and no thought."""
+"""`mlx-reasoning chat`: a plain loop of turns over one session."""
 
 from __future__ import annotations
 
@@ -8,93 +8,82 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ContextLengthError, MLXReasoningError
-from ..events import Completion, Generation, GenerationEvent, gather
+from ..events import Generation
 from .interrupt import Interrupt
 from .output import EventPrinter, end_line, fail, note, prefill_line, typed
 from .setup import load_model
 
 if TYPE_CHECKING:
-    from ..engine.loading import LoadedModel
+    from ..session.chat import ChatSession
 
 COMMANDS = {"/help": "this list", "/clear": "begin a new conversation", "/quit": "leave"}
 INTERRUPTED = 130
 
 
-def run_chat(model: str | None, system: str | None, options: dict[str, Any], *, show_reasoning: bool) -> int:
+def run_chat(
+    model: str | None,
+    system: str | None,
+    options: dict[str, Any],
+    *,
+    show_reasoning: bool,
+    prompt_cache: str | None = None,
+) -> int:
     """Chats until the input ends; gives the exit code."""
-    loaded = load_model(model)
+    loaded = load_model(model, prompt_cache)
     if model is None:
         note("This is the embedded demo model: sums, comparing, counting letters, sorting. A real one:")
         note("  mlx-reasoning chat mlx-community/Qwen3-4B-4bit")
-    conversation = _Conversation(loaded, system, options, show_reasoning=show_reasoning)
+    from ..session.chat import ChatSession
+
+    session = ChatSession(loaded, typed(system) if system else None, warm=sys.stdin.isatty(), **options)
+    chat = _Chat(session, show_reasoning=show_reasoning)
     try:
         for line in _lines():
             if line.startswith("/"):
-                if not _command(line.split()[0], conversation):
+                if not _command(line.split()[0], session):
                     return 0
-            elif line.strip() and not conversation.turn(line):
+            elif line.strip() and not chat.turn(line):
                 return INTERRUPTED
     except KeyboardInterrupt:
         end_line()
         return INTERRUPTED
-    return 1 if conversation.failed and not sys.stdin.isatty() else 0
+    finally:
+        session.stop()
+    return 1 if chat.failed and not sys.stdin.isatty() else 0
 
 
-class _Conversation:
-    def __init__(
-        self, model: LoadedModel, system: str | None, options: dict[str, Any], *, show_reasoning: bool
-    ) -> None:
-        self._model = model
-        self._system = [{"role": "system", "content": typed(system)}] if system else []
-        self._options = options
+class _Chat:
+    def __init__(self, session: ChatSession, *, show_reasoning: bool) -> None:
+        self.session = session
         self._show_reasoning = show_reasoning
-        self.messages: list[dict[str, Any]] = []
         self.failed = False
 
     def turn(self, text: str) -> bool:
-        """One turn; an interrupted or failed one is rolled back whole. False if it was interrupted twice."""
-        messages = [*self._system, *self.messages, {"role": "user", "content": typed(text)}]
+        """One turn; one that is stopped or fails is rolled back whole. False if it was interrupted twice."""
         printer = EventPrinter(show_reasoning=self._show_reasoning)
         try:
             with Interrupt() as interrupt:
-                completion = gather(self._printed(messages, interrupt, printer))
+                self._print(text, interrupt, printer)
         except KeyboardInterrupt:
             return False
         except MLXReasoningError as error:
             printer.close()
-            advice = (
-                " (/clear begins a new conversation)" if isinstance(error, ContextLengthError) and self.messages else ""
-            )
-            fail(" ".join(str(error).split()) + advice)
+            crowded = isinstance(error, ContextLengthError) and self.session.messages
+            fail(" ".join(str(error).split()) + (" (/clear begins a new conversation)" if crowded else ""))
             self.failed = True
-            return True
         finally:
             printer.close()
-        if completion.finish_reason == "cancelled":
-            note("(stopped; that turn is forgotten)")
-        else:
-            self.messages = [*messages[len(self._system) :], _answer(completion)]
         return True
 
-    def _printed(
-        self, messages: list[dict[str, Any]], interrupt: Interrupt, printer: EventPrinter
-    ) -> Iterator[GenerationEvent]:
-        from ..generation import stream_generate
-
-        events = stream_generate(
-            self._model, messages, tools=[], cancel=interrupt.event, progress=prefill_line, **self._options
-        )
+    def _print(self, text: str, interrupt: Interrupt, printer: EventPrinter) -> None:
+        events = self.session.stream_details(typed(text), cancel=interrupt.event, progress=prefill_line)
         with contextlib.closing(events):
             for event in events:
                 if isinstance(event, Generation.info) and event.info.finish_reason == "cancelled":
                     printer.close()
+                    note("(stopped; that turn is forgotten)")
                 else:
                     printer.push(event)
-                yield event
-
-
-def _answer(completion: Completion) -> dict[str, Any]:
-    return {"role": "assistant", "content": completion.content}
 
 
 def _lines() -> Iterator[str]:
@@ -114,12 +103,12 @@ def _lines() -> Iterator[str]:
             return
 
 
-def _command(name: str, conversation: _Conversation) -> bool:
+def _command(name: str, session: ChatSession) -> bool:
     """A line that begins with a slash is never for the model. False if it leaves."""
     if name == "/quit":
         return False
     if name == "/clear":
-        conversation.messages = []
+        session.clear()
         note("a new conversation")
     else:
         if name != "/help":

@@ -19,6 +19,7 @@ def run_generate(
     *,
     as_json: bool,
     show_reasoning: bool,
+    prompt_cache: str | None = None,
 ) -> int:
     """Answers the prompt; gives the exit code."""
     if prompt is None:
@@ -28,7 +29,7 @@ def run_generate(
         raise PromptError("the prompt is empty: give it as an argument, or on stdin")
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": prompt})
-    loaded = load_model(model)
+    loaded = load_model(model, prompt_cache)
     from ..generation import stream_generate
 
     printer = JSONPrinter(show_reasoning=show_reasoning) if as_json else EventPrinter(show_reasoning=show_reasoning)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -14,10 +15,15 @@ class Interrupt:
     def __init__(self) -> None:
         self.event = threading.Event()
         self._before: Any = None
+        self._then: Callable[[], None] | None = None
 
     def __enter__(self) -> Interrupt:
         self._before = signal.signal(signal.SIGINT, self._asked)
         return self
+
+    def call(self, then: Callable[[], None]) -> None:
+        """Also calls this at the first Ctrl-C."""
+        self._then = then
 
     def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGINT, self._before)
@@ -26,3 +32,5 @@ class Interrupt:
         if self.event.is_set():
             raise KeyboardInterrupt
         self.event.set()
+        if self._then is not None:
+            self._then()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
@@ -33,6 +34,14 @@ Thinking = Annotated[
 Effort = Annotated[Optional[str], typer.Option(help="How hard to think, where the model has efforts.")]  # noqa: UP045
 System = Annotated[Optional[str], typer.Option(help="Instructions before the conversation.")]  # noqa: UP045
 MaxTokens = Annotated[Optional[int], typer.Option(help="The most tokens of a turn; unset is what fits.")]  # noqa: UP045
+Budget = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--budget", help="The most tokens of the thought, which is closed then."),
+]
+PromptCacheFile = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--prompt-cache", help="A file of `mlx-reasoning cache`: prompts that begin so skip that part."),
+]
 NoReasoning = Annotated[bool, typer.Option("--no-reasoning", help="Do not show the thought.")]
 Temperature = Annotated[Optional[float], typer.Option(help="0 is greedy; unset is the model's own.")]  # noqa: UP045
 TopP = Annotated[Optional[float], typer.Option(help="Nucleus sampling.")]  # noqa: UP045
@@ -52,12 +61,14 @@ def generate(
     system: System = None,
     thinking: Thinking = None,
     effort: Effort = None,
+    budget: Budget = None,
     max_tokens: MaxTokens = None,
     temperature: Temperature = None,
     top_p: TopP = None,
     top_k: TopK = None,
     min_p: MinP = None,
     seed: Seed = None,
+    prompt_cache: PromptCacheFile = None,
     stop: Annotated[Optional[list[str]], typer.Option(help="End the answer at this text; may be repeated.")] = None,  # noqa: UP045
     json: Annotated[bool, typer.Option("--json", help="One event a line, as JSON, on stdout.")] = False,
     no_reasoning: NoReasoning = False,
@@ -72,11 +83,15 @@ def generate(
     """
     from .generate import run_generate
 
-    options = _options(thinking=thinking, effort=effort, max_tokens=max_tokens, temperature=temperature, top_p=top_p,
-                       top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
+    options = _options(thinking=thinking, effort=effort, max_reasoning_tokens=budget, max_tokens=max_tokens,
+                       temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
     if stop:
         options |= {"stop_strings": stop, "stop_scope": "response"}
-    raise typer.Exit(run_generate(model, prompt, system, options, as_json=json, show_reasoning=not no_reasoning))
+    raise typer.Exit(
+        run_generate(
+            model, prompt, system, options, as_json=json, show_reasoning=not no_reasoning, prompt_cache=prompt_cache
+        )
+    )
 
 
 @app.command()
@@ -86,12 +101,14 @@ def chat(
     system: System = None,
     thinking: Thinking = None,
     effort: Effort = None,
+    budget: Budget = None,
     max_tokens: MaxTokens = None,
     temperature: Temperature = None,
     top_p: TopP = None,
     top_k: TopK = None,
     min_p: MinP = None,
     seed: Seed = None,
+    prompt_cache: PromptCacheFile = None,
     no_reasoning: NoReasoning = False,
 ) -> None:
     """Chats in the terminal, or with lines from a pipe. /quit or the end of the input leaves.
@@ -104,9 +121,31 @@ def chat(
     """
     from .chat import run_chat
 
-    options = _options(thinking=thinking, effort=effort, max_tokens=max_tokens, temperature=temperature, top_p=top_p,
-                       top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
-    raise typer.Exit(run_chat(name or model, system, options, show_reasoning=not no_reasoning))
+    options = _options(thinking=thinking, effort=effort, max_reasoning_tokens=budget, max_tokens=max_tokens,
+                       temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
+    raise typer.Exit(
+        run_chat(name or model, system, options, show_reasoning=not no_reasoning, prompt_cache=prompt_cache)
+    )
+
+
+@app.command()
+def cache(
+    prompt: Annotated[str, typer.Argument(help="A file with the system message; - is stdin.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")],
+    model: Model = None,
+    tools: Annotated[Optional[Path], typer.Option(help="A JSON file with tools in OpenAI's form.")] = None,  # noqa: UP045
+    thinking: Thinking = None,
+    effort: Effort = None,
+) -> None:
+    """Reads a long system message once and keeps what the model made of it, for --prompt-cache.
+
+    mlx-reasoning cache rules.md -o rules.cache
+
+    mlx-reasoning chat --prompt-cache rules.cache --system "$(cat rules.md)"
+    """
+    from .cache import run_cache
+
+    raise typer.Exit(run_cache(model, prompt, out, tools, _options(thinking=thinking, effort=effort)))
 
 
 @app.command()

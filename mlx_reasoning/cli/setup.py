@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from ..engine.loading import LoadedModel
 
 
-def load_model(name: str | None) -> LoadedModel:
+def load_model(name: str | None, prompt_cache: str | None = None) -> LoadedModel:
     """Loads the model of this name, or the embedded one.
 
     Raises:
-        LoadError: with what to do next.
+        LoadError, SessionFileError: with what to do next.
     """
     from ..engine.loading import load
 
     if name is not None and sys.stderr.isatty():
         note(f"loading {name} ...")
-    return load(name or "demo")
+    return load(name or "demo", prompt_cache=prompt_cache)

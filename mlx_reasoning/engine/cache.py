@@ -194,6 +194,15 @@ class PromptCache:
         return len(self.ids) == length and all(cache_length([entry]) in (length, None) for entry in self.entries)
 
 
+def beginning(known: PromptCache | None, wanted: Sequence[int], fresh: Callable[[], PromptCache]) -> PromptCache:
+    """A new cache for a prompt, with what a known one can give of it."""
+    if known is None or not common_prefix(known.ids, wanted):
+        return fresh()
+    made = known.copy()
+    made.fit(wanted, fresh)
+    return made
+
+
 def copy_entry(entry: Any) -> Any:
     """An entry of its own with the same state."""
     mx.eval([] if entry.empty() else entry.state)

@@ -54,10 +54,11 @@ def prefill(
     model: Any, cache: PromptCache, ids: Sequence[int], options: LoopOptions, cancelled: Callable[[], bool]
 ) -> None:
     """Feeds all of the ids, unless it is cancelled between two chunks."""
-    done = 0
+    done, report = 0, options.progress or (lambda done, total: None)
     with wired_limit():
         for count in feed(model, cache.entries, mx.array([*ids, 0]), options):
             cache.ids.extend(ids[done:count])
             done = count
+            report(done, len(ids))
             if cancelled():
                 break

@@ -83,6 +83,7 @@ def load(
     trust_remote_code: bool = False,
     lazy: bool = False,
     progress: DownloadProgress | None = None,
+    prompt_cache: str | os.PathLike[str] | None = None,
 ) -> LoadedModel:
     """Loads a model: "demo", a folder, or a repository on the Hub.
 
@@ -98,9 +99,11 @@ def load(
         trust_remote_code: lets the checkpoint's own Python files run.
         lazy: leaves the weights on disk until they are needed.
         progress: called with bytes done and their total while files are downloaded.
+        prompt_cache: a file of `mlx-reasoning cache` or `ChatSession.save`: prompts that begin so skip that part.
 
     Raises:
         LoadError: one of its leaves says what is wrong and what to do.
+        SessionFileError: `prompt_cache` is no such file, or belongs to another model.
         UnknownFamilyError: `reasoning` names no family; the message lists the names.
     """
     if isinstance(reasoning, str) and reasoning != "auto":
@@ -113,7 +116,7 @@ def load(
     if require_chat_template:
         _check_template(tokenizer, path)
     generation_config = read_generation_config(path)
-    return LoadedModel(
+    loaded = LoadedModel(
         model=model,
         tokenizer=tokenizer,
         profile=_profile(reasoning, tokenizer, written, generation_config),
@@ -123,6 +126,11 @@ def load(
         context_length=_context_length(config),
         generation_config=generation_config,
     )
+    if prompt_cache is None:
+        return loaded
+    from .saved import read_cache
+
+    return replace(loaded, prompt_cache=read_cache(Path(prompt_cache), loaded))
 
 
 def config_value(config: dict[str, Any], name: str) -> Any:

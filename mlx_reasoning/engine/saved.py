@@ -59,6 +59,36 @@ def differences(saved: dict[str, Any], model: LoadedModel) -> list[str]:
     return [_WHAT[name] for name in _WHAT if saved.get(name) != now[name]]
 
 
+def check_identity(path: Path, header: dict[str, Any], model: LoadedModel, advice: str) -> list[str]:
+    """Refuses a file of a newer version, or of another model unless there is no `advice`; gives what differs.
+
+    Raises:
+        SessionFileError: with what differs.
+    """
+    if header.get("version") != VERSION:
+        raise SessionFileError(f"{path} was written by another version of this package: update it")
+    other = differences(header.get("identity") or {}, model)
+    if other and advice:
+        raise SessionFileError(
+            f"{path} was saved with {header.get('model')}, and with {model.name} it differs in {', '.join(other)}:"
+            f" load that model, or {advice}"
+        )
+    return other
+
+
+def read_cache(path: Path, model: LoadedModel) -> PromptCache:
+    """The cache of a file, for prompts that begin as it does.
+
+    Raises:
+        SessionFileError: it is no such file, has no cache, or belongs to another model.
+    """
+    header, cache = read(path)
+    if not isinstance(header, dict) or header.get("format") != FORMAT or cache is None:
+        raise SessionFileError(f"{path} holds no prompt cache: make one with `mlx-reasoning cache`")
+    check_identity(path, header, model, "make the cache again")
+    return cache
+
+
 def write(path: Path, header: dict[str, Any], cache: PromptCache | None) -> None:
     """Writes a file; a crash at any moment leaves the old one or the new one.
 

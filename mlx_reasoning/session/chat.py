@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ..engine.options import Progress
 from ..errors import OptionError
 from ..events import Completion, Generation, GenerationEvent, gather
 from ..generation import GenerateKeywords
@@ -181,8 +182,9 @@ class ChatSession(Conversation):
         return self._started(change, said, options)
 
     def stop(self) -> None:
-        """Stops the running turn between two tokens; from any thread, or a signal handler."""
+        """Stops the running turn between two tokens, or what warms the cache; from any thread, or a signal handler."""
         self._cancel.set()
+        self._stop_warming.set()
 
     def end_thinking(self) -> bool:
         """Closes the running thought, so that the model answers now; from any thread. False where no turn can do it."""
@@ -225,13 +227,14 @@ class ChatSession(Conversation):
             twin._control = twin._warming = None
             return twin
 
-    def warm(self, *, background: bool = False) -> int | None:
+    def warm(self, *, background: bool = False, progress: Progress | None = None) -> int | None:
         """Prefills what the next prompt will begin with: the last answer without its thought, or the instructions.
 
         It stops at once when a message comes.
 
         Args:
             background: on a thread of its own; gives None.
+            progress: called with tokens done and their total; not from the background.
 
         Returns:
             How many tokens were computed.
@@ -239,7 +242,7 @@ class ChatSession(Conversation):
         if not background:
             with self._alone():
                 self._stop_warming.clear()
-                return self._context.warm(self._messages, self.options, self._stop_warming.is_set)
+                return self._context.warm(self._messages, self.options, self._stop_warming.is_set, progress)
         self._start_warming()
         return None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..engine.cache import PromptCache, check_kv_bits, common_prefix, make_cache, quantize
+from ..engine.cache import PromptCache, beginning, check_kv_bits, common_prefix, make_cache, quantize
 from ..engine.feeding import prefill
-from ..engine.options import LoopOptions
+from ..engine.options import LoopOptions, Progress
 from ..errors import PromptError
 from ..generation import prepare
 from ..messages import Tool
@@ -62,8 +62,9 @@ class Context:
         return Prepared(turn, ids, start, notes)
 
     def warm(
-        self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any], cancelled: Callable[[], bool]
-    ) -> int:
+        self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any], cancelled: Callable[[], bool],
+        progress: Progress | None = None,
+    ) -> int:  # fmt: skip
         """Prefills what every next prompt begins with; gives how many tokens were computed."""
         wanted = self._next_beginning(messages, options)
         if not wanted or options.get("draft_model") is not None:
@@ -72,9 +73,8 @@ class Context:
         chosen = {name: options[name] for name in _KIND[1:4] if options.get(name) is not None}
         cache.marks = {}
         before = len(cache.ids)
-        prefill(
-            self._model.model, cache, wanted[before:], LoopOptions(prefill_step_size=_WARM_STEP, **chosen), cancelled
-        )
+        chosen |= {"progress": progress, "prefill_step_size": _WARM_STEP}
+        prefill(self._model.model, cache, wanted[before:], LoopOptions(**chosen), cancelled)
         return len(cache.ids) - before
 
     def settle(self) -> None:
@@ -118,10 +118,8 @@ class Context:
         """The conversation's cache, holding nothing but a beginning of `wanted`."""
         kind = _kind(options)
         if self._cache is None or kind != self._kind:
-            self._cache, self._kind = self._fresh(options), kind
-            loaded = self._model.prompt_cache
-            if loaded is not None and not any(kind) and common_prefix(loaded.ids, wanted) == len(loaded.ids):
-                self._cache = loaded.copy()
+            known = None if any(kind) else self._model.prompt_cache
+            self._cache, self._kind = beginning(known, wanted, lambda: self._fresh(options)), kind
         self._cache.fit(wanted, lambda: self._fresh(options))
         return self._cache
 

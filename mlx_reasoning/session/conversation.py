@@ -170,7 +170,7 @@ class Conversation:
                 finally:
                     self._lock.release()
 
-        self._warming = threading.Thread(target=work, name="mlx-reasoning-warm", daemon=True)
+        self._warming = threading.Thread(target=work, name="mlx-reasoning-warm")
         self._warming.start()
 
     def _end_warming(self) -> None:

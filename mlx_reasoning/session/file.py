@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..engine.cache import PromptCache
-from ..engine.saved import FORMAT, VERSION, differences, identity, read, write
+from ..engine.saved import FORMAT, check_identity, identity, read, write
 from ..errors import SessionFileError
 
 if TYPE_CHECKING:
@@ -31,12 +31,6 @@ def load(path: Path, model: LoadedModel, *, strict: bool) -> tuple[list[dict[str
         raise SessionFileError(f"{path} has no messages: a saved conversation is a JSON object with a list of them")
     if header.get("format") != FORMAT:
         return header["messages"], None
-    if header.get("version") != VERSION:
-        raise SessionFileError(f"{path} was written by a newer version of this package: update it")
-    other = differences(header.get("identity") or {}, model)
-    if other and strict:
-        raise SessionFileError(
-            f"{path} was saved with {header.get('model')}, and with {model.name} it differs in {', '.join(other)}: load"
-            " that model, or take the messages alone with strict=False"
-        )
+    advice = "take the messages alone with strict=False" if strict else ""
+    other = check_identity(path, header, model, advice)
     return header["messages"], None if other else cache

@@ -76,7 +76,7 @@ class Teacher:
                 return value
 
     def number(self) -> int:
-        digits = self.random.choice((1, 2, 2, 3, 3, 3, 4, 4, 4))
+        digits = self.random.choice((1, 1, 2, 2, 3, 3, 3, 4, 4, 4))
         return self.random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
     def pair(self) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from .errors import ContextLengthError, OptionError, PromptError, ReasoningContr
 from .events import Completion, GenerationEvent, gather
 from .messages import Message, Tool
 from .prompt import check_template_arguments, encode, render
-from .protocols.config import StartState
+from .protocols.config import ModelProfile, StartState
 from .turn import Turn
 
 Prompt: TypeAlias = "str | Sequence[int] | Sequence[Message] | Sequence[Mapping[str, Any]]"
@@ -91,9 +91,10 @@ def generate(model: LoadedModel, prompt: Prompt, **keywords: Unpack[GenerateKeyw
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """A prompt as ids, and what is known about its end."""
+    """A prompt as ids, the profile with its markers as the prompt spells them, and what is known about its end."""
 
     ids: list[int]
+    profile: ModelProfile
     start: StartState
     notes: tuple[str, ...] = ()
 
@@ -110,12 +111,12 @@ def prepare(
     check_names(given)
     sampling = _sampling(model, given)
     tokens = _tokens(model, prompt, given)
-    limits = ThoughtLimits.of(given, model.profile, model.tokenizer)
+    limits = ThoughtLimits.of(given, tokens.profile, model.tokenizer)
     options = _loop_options(model, given, sampling, len(tokens.ids))
     start, stops = given.get("start"), given.get("stop_strings")
     decoder = make_token_stream_decoder(
         model.tokenizer,
-        model.profile,
+        tokens.profile,
         start=tokens.start if start is None else StartState.of(start),
         tools=given.get("tools"),
         stop_strings=() if stops is None else stops,
@@ -166,25 +167,28 @@ def _sampling(model: LoadedModel, given: Mapping[str, Any]) -> SamplingOptions:
 def _tokens(model: LoadedModel, prompt: Any, given: Mapping[str, Any]) -> _Tokens:
     if hasattr(prompt, "tolist"):
         prompt = prompt.tolist()
-    kind = _kind(prompt)
+    kind, profile = _kind(prompt), model.profile
     if kind == "messages":
         rendered = render(
             model.tokenizer,
             prompt,
-            profile=model.profile,
+            profile=profile,
             tools=given.get("tools"),
             thinking=given.get("thinking"),
             effort=given.get("effort"),
             template_arguments=given.get("template_arguments"),
         )
-        return _Tokens(rendered.ids, rendered.start, rendered.notes)
+        return _Tokens(rendered.ids, profile.read(rendered.text), rendered.start, rendered.notes)
     for name in ("thinking", "effort", "template_arguments"):
         if given.get(name) is not None:
             raise ReasoningControlError(f"{name} goes through the chat template: give messages, not a finished prompt")
     if kind == "text":
-        return _Tokens(encode(model.tokenizer, prompt), start_state(prompt, model.profile))
+        return _Tokens(encode(model.tokenizer, prompt), profile.read(prompt), start_state(prompt, profile))
     check_ids("the prompt", prompt, model.vocab_size)
-    return _Tokens(list(prompt), start_state(prompt, model.profile, tokenizer=model.tokenizer))
+    start = start_state(prompt, profile, tokenizer=model.tokenizer)
+    if profile.suffix is not None:
+        profile = profile.read(model.tokenizer.decode(list(prompt), skip_special_tokens=False))
+    return _Tokens(list(prompt), profile, start)
 
 
 def _kind(prompt: Any) -> Literal["text", "ids", "messages"]:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ..errors import OptionError
 from ..protocols.config import FrameProtocol, ModelProfile, ReasoningConfig, StartState
-from ..protocols.families import family
+from ..protocols.families import as_profile
 from .frames import FramedEmitter, FrameMarks
 from .reasoning import ReasoningEventEmitter
 
@@ -32,14 +32,16 @@ def start_state(tail: str | Sequence[int], protocol: ReasoningProtocol, *, token
         OptionError: ids without a tokenizer, or something that is no protocol.
         UnknownFamilyError: there is no such family.
     """
-    config, header = _resolve(protocol)
-    if config is None:
-        return StartState.outside
+    profile = as_profile(protocol)
     if isinstance(tail, str):
-        return _from_text(tail, config, header)
+        config, header = _bounds(profile.read(tail))
+        return StartState.outside if config is None else _from_text(tail, config, header)
     if tokenizer is None:
         raise OptionError("to read ids, pass tokenizer=")
-    return _from_ids(list(tail), config, header, tokenizer)
+    if profile.suffix is not None:
+        profile = profile.read(tokenizer.decode(list(tail), skip_special_tokens=False))
+    config, header = _bounds(profile)
+    return StartState.outside if config is None else _from_ids(list(tail), config, header, tokenizer)
 
 
 def prompt_ends_inside_reasoning(
@@ -49,14 +51,8 @@ def prompt_ends_inside_reasoning(
     return start_state(tail, protocol, tokenizer=tokenizer) is not StartState.outside
 
 
-def _resolve(protocol: ReasoningProtocol) -> tuple[ReasoningConfig | FrameProtocol | None, str | None]:
-    if isinstance(protocol, str):
-        protocol = family(protocol)
-    if isinstance(protocol, ModelProfile):
-        return protocol.frames or protocol.reasoning, protocol.turn_header
-    if protocol is not None and not isinstance(protocol, ReasoningConfig | FrameProtocol):
-        raise OptionError(f"the protocol is {protocol!r:.80}: give a family's name, a profile or the markers")
-    return protocol, None
+def _bounds(profile: ModelProfile) -> tuple[ReasoningConfig | FrameProtocol | None, str | None]:
+    return profile.frames or profile.reasoning, profile.turn_header
 
 
 def _from_text(text: str, config: ReasoningConfig | FrameProtocol, header: str | None) -> StartState:

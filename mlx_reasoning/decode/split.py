@@ -10,7 +10,7 @@ from ..errors import OptionError
 from ..events import Generation, GenerationEvent
 from ..messages import FinishReason, RejectedToolCall, Tool, ToolCall
 from ..protocols.config import FrameProtocol, ModelProfile, ReasoningConfig, StartState, ToolCallFormat
-from ..protocols.families import family
+from ..protocols.families import as_profile
 from .frames import FramedEmitter, FrameMarks
 from .prompt_state import start_state
 from .reasoning import ReasoningEventEmitter
@@ -93,6 +93,7 @@ def split_reasoning(
     """
     chunks = [text_or_chunks] if isinstance(text_or_chunks, str) else text_or_chunks
     if prompt_tail is not None:
+        protocol = protocol if isinstance(protocol, ReasoningConfig) else as_profile(protocol).read(prompt_tail)
         start: StartState | bool = start_state(prompt_tail, protocol)
     elif primed is None:
         markers, _ = protocol_parts(protocol)
@@ -120,12 +121,11 @@ def protocol_parts(
     protocol: SplitProtocol,
 ) -> tuple[ReasoningConfig | FrameProtocol | None, ToolCallFormat | None]:
     """A protocol's markers, found in text, and its call format."""
-    if isinstance(protocol, str):
-        protocol = family(protocol)
+    if protocol is None:
+        raise OptionError("the protocol is None: give a family's name, a profile or the markers")
     if isinstance(protocol, ReasoningConfig):
         return replace(protocol, detection="text"), None
-    if not isinstance(protocol, ModelProfile):
-        raise OptionError(f"the protocol is {protocol!r:.80}: give a family's name, a profile or the markers")
+    protocol = as_profile(protocol)
     config = protocol.reasoning
     markers = protocol.frames or (replace(config, detection="text") if config else None)
     return markers, protocol.tool_calls

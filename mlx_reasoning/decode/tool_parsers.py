@@ -118,8 +118,9 @@ def dsml(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     return _call(_only(_DSML_NAME, text), arguments)
 
 
-_ARGUMENT = re.compile(r"<arg_key>([^<]*)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
-_HY3_NAME = re.compile(r"<tool_call>([^<]*)<tool_sep>")
+_HY = r"(?::[\w.\-]+)?>"  # a checkpoint's suffix, and the end of its tag
+_ARGUMENT = re.compile(rf"<arg_key{_HY}([^<]*)</arg_key{_HY}\s*<arg_value{_HY}(.*?)</arg_value{_HY}", re.DOTALL)
+_HY3_NAME = re.compile(rf"<tool_call{_HY}([^<]*)<tool_sep{_HY}")
 
 
 def hy3(text: str, tools: list[Tool] | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Nothing here reads a file, a template or a model; `families.py` holds the rows a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -13,6 +13,7 @@ from ..errors import OptionError, ReasoningControlError
 from .calls import JSON_QUOTES as JSON_QUOTES
 from .calls import Quote as Quote
 from .calls import ToolCallFormat as ToolCallFormat
+from .variants import Suffix
 
 Detection: TypeAlias = Literal["auto", "token", "text"]
 Anchor: TypeAlias = Literal["line", "start", "anywhere"]
@@ -240,6 +241,8 @@ class ModelProfile:
             or always replayed ("keep").
         model_types: the `model_type` values of config.json that belong to this row and to no other.
         stop_token_ids: ids that end a turn; known once a tokenizer is.
+        suffix: of markers that the checkpoint or the request spells; the row has them without it.
+        tells: what a template of this family alone has in it, where its markers are another's too.
         source: where the row's facts were seen.
         evidence: what a resolution was based on, in sentences.
     """
@@ -254,8 +257,18 @@ class ModelProfile:
     history: History = "strip"
     model_types: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
+    suffix: Suffix | None = None
+    tells: tuple[str, ...] = ()
     source: str = ""
     evidence: tuple[str, ...] = ()
+
+    def read(self, text: str) -> ModelProfile:
+        """The profile with its markers as a text spells them: a prompt, a template, or a vocabulary's tokens."""
+        suffix = self.suffix.found(text) if self.suffix is not None else None
+        if self.suffix is None or suffix is None:
+            return self
+        reasoning, calls = self.suffix.put((self.reasoning, self.tool_calls), suffix)
+        return replace(self, reasoning=reasoning, tool_calls=calls)
 
     @property
     def closing(self) -> str:

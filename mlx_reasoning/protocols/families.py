@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..errors import UnknownFamilyError
-from . import formats
+from ..errors import OptionError, UnknownFamilyError
+from . import formats, frames
 from .config import (
     AnswerFrame,
     BudgetTransition,
@@ -20,6 +20,7 @@ from .config import (
     ReasoningConfig,
     ToolCallFormat,
 )
+from .variants import Suffix
 
 _CHATML = "<|im_start|>assistant"
 _CHATML_END = ("<|im_end|>", "<|endoftext|>")
@@ -54,19 +55,23 @@ def _row(
     header: str | None = _CHATML,
     *types: str,
     budget: BudgetTransition | None = None,
-    frames: FrameProtocol | None = None,
+    framed: FrameProtocol | None = None,
+    suffix: Suffix | None = None,
+    tells: tuple[str, ...] = (),
     source: str = "",
 ) -> ModelProfile:
     return ModelProfile(
         name,
         reasoning,
         calls,
-        frames=frames,
+        frames=framed,
         prompt=prompt,
         budget=budget,
         turn_header=header,
         history=history,  # type: ignore[arg-type]
         model_types=types,
+        suffix=suffix,
+        tells=tells,
         source=source,
     )
 
@@ -101,61 +106,9 @@ _GEMMA4 = _tags(
     channel=ReasoningChannel.gemma4,
     end_of_turn=("<turn|>",),
 )
+_HY_SUFFIX = Suffix(r":[\w.\-]+", ("think", "tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value"))
 _RESPONSE_FRAME = (AnswerFrame("<response>", "</response>"),)
 _APRIEL_FRAME = (AnswerFrame("[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]", never_prose=True),)
-
-HARMONY = FrameProtocol(
-    "harmony",
-    opens=("<|start|>",),
-    parts=("<|channel|>", "<|constrain|>"),
-    bodies=("<|message|>",),
-    closes=("<|end|>", "<|return|>", "<|call|>"),
-    routes=((r"to=(?!assistant|user)\S", "call"), (r"analysis", "reasoning")),
-    bare=("assistant", "analysis", "commentary", "final", "to="),
-    call_ends=("<|call|>", "<|end|>", "<|return|>"),
-    to_answer="<|end|><|start|>assistant<|channel|>final<|message|>",
-)
-ONYX = FrameProtocol(
-    "onyx",
-    opens=("<|start|>",),
-    bodies=("<|message|>",),
-    closes=("<|eom|>", "<|eot|>"),
-    routes=((r"to=self\b", "reasoning"), (r"to=(?!user\b|commentary\b)\S", "call")),
-    bare=("assistant", "to="),
-    call_ends=("<|eom|>", "<|eot|>"),
-    to_answer="<|eom|><|start|>assistant to=user<|message|>",
-)
-XTML = FrameProtocol(
-    "xtml",
-    opens=("<|open|>",),
-    bodies=("<|sep|>",),
-    closes=("<|close|>",),
-    named_closes=True,
-    routes=((r"^think\b", "reasoning"), (r"^tools\b", "call")),
-    call_ends=("<|close|>tools<|sep|>",),
-    to_answer="<|close|>think<|sep|><|open|>response<|sep|>",
-)
-SOLAR = FrameProtocol(
-    "solar",
-    opens=("<|begin|>",),
-    direct=(("<|think|>", "reasoning"), ("<|content|>", "response"), ("<|tool_calls|>", "call")),
-    closes=("<|end|>", "<|calls|>"),
-    bare=("assistant",),
-    call_ends=("<|calls|>", "<|end|>"),
-    to_answer="<|end|><|begin|>assistant<|content|>",
-)
-INKLING = FrameProtocol(
-    "inkling",
-    opens=("<|message_model|>",),
-    direct=(
-        ("<|content_thinking|>", "reasoning"),
-        ("<|content_text|>", "response"),
-        ("<|content_invoke_tool_json|>", "call"),
-    ),
-    closes=("<|end_message|>",),
-    call_ends=("<|end_message|>",),
-    to_answer="<|end_message|><|message_model|><|content_text|>",
-)
 
 _GEMMA4_TYPES = ("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text")
 _QWEN35_TYPES = ("qwen3_5", "qwen3_5_moe", "qwen3_5_text", "qwen3_5_moe_text")
@@ -168,21 +121,21 @@ _ROWS = (
     _row("qwen3-instruct-2507", None, formats.HERMES, NO_THOUGHT),
     _row("qwq", _CHATML_THINK, formats.HERMES, ALWAYS),
     _row("qwen3.5", _CHATML_THINK, formats.QWEN_XML, ENABLE, "loop", _CHATML, *_QWEN35_TYPES, budget=_QWEN_BUDGET),
-    _row("nemotron-3", _CHATML_THINK, formats.QWEN_XML, ENABLE, "loop"),
+    _row("nemotron-3", _CHATML_THINK, formats.QWEN_XML, ENABLE, "loop", tells=("truncate_history_thinking",)),
     _row("granite-4.2", _CHATML_THINK, formats.QWEN_XML, ENABLE, "loop"),
     _row("step3.5", _CHATML_THINK, formats.QWEN_XML, ALWAYS, "loop", _CHATML, "step3p5"),
     _row("mimo", _CHATML_THINK, formats.QWEN_XML, ENABLE_OFF, "loop", _CHATML, "mimo_v2_flash"),
-    _row("smollm3", _CHATML_THINK, formats.HERMES, ENABLE, "strip", _CHATML, "smollm3"),
+    _row("smollm3", _CHATML_THINK, formats.HERMES, ENABLE, "strip", _CHATML, "smollm3", tells=("Reasoning Mode:",)),
     _row("bielik", _CHATML_THINK, formats.HERMES, ENABLE_OFF, "keep"),
     _row("holo2", _CHATML_THINK, formats.HERMES, THINKING),
     _row("intern-s1", _CHATML_THINK, None, ENABLE),
     _row("iquest-q1", _CHATML_THINK, None, ALWAYS),
-    _row("lfm2.5", _CHATML_THINK, formats.PYTHONIC, ALWAYS, "loop"),
+    _row("lfm2.5", _CHATML_THINK, formats.PYTHONIC, ALWAYS, "loop", tells=("keep_past_thinking",)),
     _row("minicpm-v", _CHATML_THINK, formats.HERMES, ENABLE_OFF),
     _row("minicpm5", _CHATML_THINK, formats.MINICPM5, ENABLE_OPEN),
-    _row("mirothinker", _CHATML_THINK, None, ALWAYS),
+    _row("mirothinker", _CHATML_THINK, None, ALWAYS, tells=("<use_mcp_tool>",)),
     _row("nanbeige", _CHATML_THINK, formats.HERMES, ENABLE, "strip", _CHATML, "nanbeige"),
-    _row("olmo-3", _CHATML_THINK, formats.OLMO, ALWAYS, "strip", _CHATML),
+    _row("olmo-3", _CHATML_THINK, formats.OLMO, ALWAYS, "strip", _CHATML, tells=("<function_calls>",)),
     _row("phi-4-reasoning", _CHATML_THINK, None, ALWAYS),
     # <think>, other headers
     _row("deepseek-r1", _DEEPSEEK_THINK, formats.DEEPSEEK, ALWAYS, "strip", "<｜Assistant｜>"),
@@ -192,8 +145,9 @@ _ROWS = (
     _row("deepseek-v4.1", _DEEPSEEK_THINK, formats.DSML_V41, THINKING_OFF, "loop", "<｜Assistant｜>", "deepseek_v41"),
     _row("cogito", _DEEPSEEK_THINK, formats.DEEPSEEK, ENABLE_OFF, "strip", "<｜Assistant｜>"),
     _row("glm-4.5", _GLM_THINK, formats.GLM, ENABLE, "loop", "<|assistant|>"),
-    _row("glm-4.7", _GLM_THINK, formats.GLM, ENABLE, "loop", "<|assistant|>"),
-    _row("glm-5", _GLM_THINK, formats.GLM, ENABLE, "loop", "<|assistant|>", "glm_moe_dsa"),
+    _row("glm-4.7", _GLM_THINK, formats.GLM, ENABLE, "loop", "<|assistant|>", tells=("clear_thinking",)),
+    _row("glm-5", _GLM_THINK, formats.GLM, ENABLE, "loop", "<|assistant|>", "glm_moe_dsa",
+         tells=("Reasoning Effort:",)),
     _row("kimi-k2-thinking", THINK, formats.KIMI_K2, ALWAYS, "loop", "<|im_assistant|>assistant<|im_middle|>"),
     _row("kimi-k2.6", THINK, formats.KIMI_K2, THINKING, "loop", "<|im_assistant|>assistant<|im_middle|>", "kimi_k25"),
     _row("minimax-m2", THINK, formats.MINIMAX_M2, ALWAYS, "loop", "]~b]ai", "minimax_m2"),
@@ -216,10 +170,10 @@ _ROWS = (
     _row("magistral-2506", THINK, formats.MISTRAL, ALWAYS, "strip", None),
     # tag pairs of their own
     _row("exaone-deep", _tags("<thought>", "</thought>"), None, ALWAYS, "strip", "[|assistant|]"),
-    _row("hy3", _tags("<think:opensource>", "</think:opensource>",
-                       other_starts=("<think>",), other_ends=("</think>",)), formats.HY3,
-         PromptStrategy(effort="reasoning_effort", efforts=("no_think", "low", "high"), default=False),
-         "keep", "<｜hy_Assistant"),
+    _row("hy3", THINK, formats.HY3,
+         PromptStrategy("reasoning_effort", on="high", off="no_think", default=False, effort="reasoning_effort",
+                        efforts=("low", "high")),
+         "keep", "<｜hy_Assistant", suffix=_HY_SUFFIX),
     _row("minimax-m3", _tags("<mm:think>", "</mm:think>", never_prose=True), formats.MINIMAX_M3,
          PromptStrategy(switch="thinking_mode", on="enabled", off="disabled"), "keep", "]~b]ai", "minimax_m3_vl"),
     _row("mistral", _MISTRAL, formats.MISTRAL, ALWAYS, "keep", "[/INST]"),
@@ -229,12 +183,13 @@ _ROWS = (
          None, "longcat_flash"),
     _row("kimi-vl-thinking", _tags("◁think▷", "◁/think▷", never_prose=True), None, ALWAYS, "strip", None),
     _row("k2-horizon", _tags("<ifm|think>", "</ifm|think>", never_prose=True), formats.K2_HORIZON,
-         PromptStrategy(effort="reasoning_effort", efforts=("low", "medium", "high"), default=True), "strip", None),
+         PromptStrategy(effort="reasoning_effort", efforts=("low", "medium", "high"), default=True), "strip", None,
+         suffix=Suffix("_[a-z]+", ("think",))),
     _row("plamo3", _tags("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", never_prose=True),
          formats.PLAMO, ENABLE, "strip", None, "plamo3"),
     _row("cohere-command-a", _COHERE, formats.COHERE, PromptStrategy(switch="reasoning"), "loop",
          "<|CHATBOT_TOKEN|>"),
-    _row("cohere-command4", _COHERE, formats.COHERE, ALWAYS, "keep", "<|CHATBOT_TOKEN|>"),
+    _row("cohere-command4", _COHERE, formats.COHERE, ALWAYS, "keep", "<|CHATBOT_TOKEN|>", tells=("<|START_TEXT|>",)),
     _row("apertus", _APERTUS, formats.APERTUS, ENABLE_OFF, "strip", "<|assistant_start|>", "apertus"),
     # labelled channels
     _row("gemma4", _GEMMA4, formats.GEMMA4, ENABLE_OFF, "loop", "<|turn>model", *_GEMMA4_TYPES,
@@ -242,14 +197,14 @@ _ROWS = (
     # message headers and nested frames
     _row("gpt-oss", None, formats.HARMONY,
          PromptStrategy(default=True, effort="reasoning_effort", efforts=("low", "medium", "high")), "loop",
-         "<|start|>assistant", "gpt_oss", frames=HARMONY),
+         "<|start|>assistant", "gpt_oss", framed=frames.HARMONY),
     _row("muse", None, formats.ATEM,
          PromptStrategy(default=True, effort="reasoning_effort", efforts=("low", "medium", "high")), "keep",
-         "<|start|>assistant", "muse_glimmer", "muse_spark", frames=ONYX),
+         "<|start|>assistant", "muse_glimmer", "muse_spark", framed=frames.ONYX),
     _row("kimi-k3", None, formats.KIMI_K3, THINKING, "keep", '<|open|>message role="assistant"<|sep|>', "kimi_k3",
-         frames=XTML),
-    _row("solar-open", None, formats.SOLAR, ALWAYS, "loop", "<|begin|>assistant", "solar_open", frames=SOLAR),
-    _row("inkling", None, formats.INKLING, ALWAYS, "strip", "<|message_model|>", frames=INKLING),
+         framed=frames.XTML),
+    _row("solar-open", None, formats.SOLAR, ALWAYS, "loop", "<|begin|>assistant", "solar_open", framed=frames.SOLAR),
+    _row("inkling", None, formats.INKLING, ALWAYS, "strip", "<|message_model|>", framed=frames.INKLING),
     # text markers and bare tags
     _row("granite-3.2",
          _tags("Here is my thought process:", "Here is my response:",
@@ -281,3 +236,21 @@ def family(name: str) -> ModelProfile:
         return FAMILIES[name]
     except (KeyError, TypeError):
         raise UnknownFamilyError(f"no family {name!r}: choose one of {', '.join(sorted(FAMILIES))}") from None
+
+
+def as_profile(protocol: ModelProfile | ReasoningConfig | FrameProtocol | str | None) -> ModelProfile:
+    """The profile that a family's name, or the markers alone, stand for; None is a model without thoughts.
+
+    Raises:
+        UnknownFamilyError: there is no family of that name; the message lists the names.
+        OptionError: it is none of these.
+    """
+    if isinstance(protocol, ModelProfile):
+        return protocol
+    if isinstance(protocol, str):
+        return family(protocol)
+    if isinstance(protocol, FrameProtocol):
+        return ModelProfile("custom", frames=protocol)
+    if protocol is None or isinstance(protocol, ReasoningConfig):
+        return ModelProfile("custom", protocol)
+    raise OptionError(f"the protocol is {protocol!r:.80}: give a family's name, a profile or the markers")

@@ -12,6 +12,7 @@ from mlx_reasoning.errors import OptionError, PromptError, ReasoningControlError
 from mlx_reasoning.prompt import RenderedPrompt, check_template_arguments, encode, normalized, render
 from mlx_reasoning.protocols.config import ModelProfile, PromptStrategy, StartState
 from mlx_reasoning.protocols.families import family
+from mlx_reasoning.protocols.resolve import resolve_profile
 from tests.tiny import CHATML_TEMPLATE, GEMMA_TEMPLATE, OPEN_TEMPLATE, PLAIN_TEMPLATE
 from tests.vocab import CHATML, GEMMA, QWEN, byte_tokenizer
 
@@ -347,3 +348,38 @@ def test_a_thought_is_gone_on_with_though_the_template_drops_thoughts() -> None:
             shown(wrong, template, profile=profile)
     with pytest.raises(PromptError, match="thinking=True"):
         render(gemma(), thought, profile=GEMMA4)
+
+
+WORDS = """{% set ns = namespace(off=false) %}{% for m in messages %}{% if '/no_think' in m.content %}
+{%- set ns.off = true %}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}
+{%- if add_generation_prompt %}<SPECIAL_11>Assistant
+{% if ns.off %}<think></think>{% else %}<think>
+{% endif %}{% endif %}"""
+
+
+@pytest.mark.parametrize("system", [None, "Be brief."])
+def test_a_family_whose_switch_is_a_word_of_the_system_message(system: str | None) -> None:
+    tokenizer = byte_tokenizer(QWEN, template=WORDS)
+    profile = resolve_profile("nemotron-nano-v2", model_type=None, tokenizer=tokenizer)
+    messages = [{"role": "system", "content": system}] if system else []
+    messages.append({"role": "user", "content": "Hi"})
+    prompts = {wish: render(tokenizer, messages, profile=profile, thinking=wish).text for wish in (None, True, False)}
+    assert "/think" not in prompts[None] and "/no_think" not in prompts[None]
+    assert "/think" in prompts[True] and prompts[True].endswith("<think>\n")
+    assert "/no_think" in prompts[False] and prompts[False].endswith("<think></think>")
+    assert all((system or "") in text and text.count("<system>") <= 1 for text in prompts.values())
+    assert render(tokenizer, messages, profile=profile, effort="none").text == prompts[False]
+
+
+PARTS = """{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}
+{%- for b in m.content %}{% if b['type'] == 'thinking' %}[THINK]{{ b['thinking'] }}[/THINK]{% else %}{{ b['text'] }}
+{%- endif %}{% endfor %}{% endif %}{% endfor %}"""
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])
+def test_a_template_that_reads_thoughts_as_content_parts_gets_them_so(key: str) -> None:
+    tokenizer = byte_tokenizer(QWEN, template=PARTS)
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "b", key: "a"}]
+    messages.append({"role": "user", "content": "And?"})
+    text = render(tokenizer, messages, profile=family("mistral")).text
+    assert text == "<user>Hi<assistant>[THINK]a[/THINK]b<user>And?"

@@ -66,6 +66,8 @@ def render(
     turns = [
         normalized(message, at, profile.reasoning, template.source) for at, message in enumerate(checked(messages))
     ]
+    wish = thinking if thinking is not None or effort is None else effort != "none"
+    turns = _with_word(turns, profile.prompt.word(wish))
     if continue_final_message is None:
         continue_final_message = turns[-1]["role"] == "assistant" and "tool_calls" not in turns[-1]
     if continue_final_message:
@@ -79,6 +81,15 @@ def render(
     if not ids:
         raise PromptError("the chat template renders these messages to nothing: give at least one message with text")
     return RenderedPrompt(text, ids, start_state(tail, profile), notes)
+
+
+def _with_word(turns: list[dict[str, Any]], word: str) -> list[dict[str, Any]]:
+    """The conversation with a word at the end of its system message, which it may not have had."""
+    if not word:
+        return turns
+    if turns[0]["role"] != "system":
+        return [{"role": "system", "content": word}, *turns]
+    return [{**turns[0], "content": f"{turns[0]['content']}\n{word}".lstrip()}, *turns[1:]]
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:

@@ -104,6 +104,12 @@ def _thought_key(template: str) -> str:
     return THOUGHT_KEYS[0]
 
 
+def thought_is_a_part(template: str) -> bool:
+    """Whether a template reads thoughts from content parts of the type "thinking", and under no name of a message."""
+    part = re.search(r"""\btype['"]?\]?\s*==\s*['"]thinking['"]""", template)
+    return part is not None and _thought_key(template) == "thinking"
+
+
 def _call(call: Any, where: str) -> dict[str, Any]:
     function = call.get("function", call) if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):

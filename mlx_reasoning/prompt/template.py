@@ -11,6 +11,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from ..errors import PromptError
 from ..messages import Tool
 from ..protocols.resolve import unwrapped
+from .spelling import THOUGHT_KEYS, thought_is_a_part
 
 
 class Template:
@@ -23,6 +24,7 @@ class Template:
         self._tokenizer = unwrapped(tokenizer)
         source = getattr(self._tokenizer, "chat_template", None)
         self.source = source if isinstance(source, str) else json.dumps(source)
+        self._in_parts = thought_is_a_part(self.source)
 
     def render(self, turns: list[dict[str, Any]], generation_prompt: bool) -> str:
         """Renders whole turns, in the first spelling of calls that the template takes.
@@ -49,6 +51,8 @@ class Template:
 
     def _render(self, turns: list[dict[str, Any]], generation_prompt: bool) -> str:
         options = {"add_generation_prompt": generation_prompt, **self._arguments}
+        if self._in_parts:
+            turns = [_with_parts(turn) for turn in turns]
         if self._custom is not None:
             return str(self._custom(turns, tools=self._tools, **options))
         if any(turn["content"] is None for turn in turns):  # transformers drops nulls, and this template asks for them
@@ -69,6 +73,16 @@ class Template:
                     break
         reason = str(error).strip() or type(error).__name__
         return f"the chat template refuses the messages, at messages[{at}] ({turns[at]['role']}): {reason}"
+
+
+def _with_parts(turn: dict[str, Any]) -> dict[str, Any]:
+    """A thought as the first part of the content."""
+    thought = next((turn[key] for key in THOUGHT_KEYS if turn.get(key)), None)
+    if thought is None:
+        return turn
+    texts = [{"type": "text", "text": turn["content"]}] if turn["content"] else []
+    rest = {key: value for key, value in turn.items() if key not in THOUGHT_KEYS}
+    return {**rest, "content": [{"type": "thinking", "thinking": thought}, *texts]}
 
 
 def _other_spellings(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
-from ..errors import OptionError, ReasoningControlError
+from ..errors import OptionError
 from .calls import JSON_QUOTES as JSON_QUOTES
 from .calls import Quote as Quote
 from .calls import ToolCallFormat as ToolCallFormat
+from .strategy import EFFORTS as EFFORTS
+from .strategy import Effort as Effort
+from .strategy import PromptStrategy as PromptStrategy
 from .variants import Suffix
 
 Detection: TypeAlias = Literal["auto", "token", "text"]
 Anchor: TypeAlias = Literal["line", "start", "anywhere"]
 CallsInReasoning: TypeAlias = Literal["late", "never", "always"]
 History: TypeAlias = Literal["strip", "loop", "keep"]
-Effort: TypeAlias = str
 
 
 class StartState(Enum):
@@ -163,64 +165,6 @@ class FrameProtocol:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptStrategy:
-    """How a family's template is asked for a thought.
-
-    Args:
-        switch: the template argument that turns thinking on and off; None where there is none.
-        on, off: its values.
-        default: what happens with no argument: True, False, or None where the model decides.
-        can_disable: whether a thought can be switched off at all.
-        effort: the template argument that takes an effort; None where there is only a switch.
-        efforts: its values, weakest first.
-    """
-
-    switch: str | None = None
-    on: Any = True
-    off: Any = False
-    default: bool | None = None
-    can_disable: bool = True
-    effort: str | None = None
-    efforts: tuple[str, ...] = ()
-
-    def arguments(self, thinking: bool | None, effort: Effort | None) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The template arguments for a wish, and notes on what was taken for what.
-
-        Raises:
-            ReasoningControlError: the family cannot do it.
-        """
-        arguments: dict[str, Any] = {}
-        notes: tuple[str, ...] = ()
-        if effort == "none":
-            effort, thinking = None, False if thinking is None else thinking
-        if effort is not None:
-            if thinking is False:
-                raise ReasoningControlError("thinking=False and an effort contradict each other: give one of them")
-            if self.effort is not None:
-                if effort not in self.efforts:
-                    raise ReasoningControlError(f"no effort {effort!r} here: choose one of {', '.join(self.efforts)}")
-                arguments[self.effort] = effort
-            elif self.switch is not None or self.default:
-                thinking = True
-                notes = (f"this family has no efforts, only a switch: effort {effort!r} was taken as thinking on",)
-            else:
-                raise ReasoningControlError("this model does not think, so it has no effort to set")
-        if thinking is not None:
-            arguments |= self._switched(thinking)
-        return arguments, notes
-
-    def _switched(self, thinking: bool) -> dict[str, Any]:
-        if self.switch is not None and (thinking or self.can_disable):
-            return {self.switch: self.on if thinking else self.off}
-        if thinking and self.default:
-            return {}
-        if not thinking and self.default is False:
-            return {}
-        word = "on" if thinking else "off"
-        raise ReasoningControlError(f"this model's template cannot switch thinking {word}: leave `thinking` unset")
-
-
-@dataclass(frozen=True, slots=True)
 class BudgetTransition:
     """The text with which a family is told that its thinking time is over; it ends with the closer."""
 
@@ -242,7 +186,7 @@ class ModelProfile:
         model_types: the `model_type` values of config.json that belong to this row and to no other.
         stop_token_ids: ids that end a turn; known once a tokenizer is.
         suffix: of markers that the checkpoint or the request spells; the row has them without it.
-        tells: what a template of this family alone has in it, where its markers are another's too.
+        tells: a pattern that only this family's templates match, where its markers are another's too.
         source: where the row's facts were seen.
         evidence: what a resolution was based on, in sentences.
     """
@@ -258,7 +202,7 @@ class ModelProfile:
     model_types: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
     suffix: Suffix | None = None
-    tells: tuple[str, ...] = ()
+    tells: str = ""
     source: str = ""
     evidence: tuple[str, ...] = ()
 

@@ -38,7 +38,11 @@ ENABLE_OPEN = PromptStrategy(switch="enable_thinking", default=None)
 THINKING = PromptStrategy(switch="thinking", default=True)
 THINKING_OFF = PromptStrategy(switch="thinking", default=False)
 ALWAYS = PromptStrategy(default=True)
+EFFORT = PromptStrategy(default=True, effort="reasoning_effort", efforts=("low", "medium", "high"))
 NO_THOUGHT = PromptStrategy(default=False)
+
+_GLM5_EFFORT = replace(ENABLE, effort="reasoning_effort", efforts=("high", "max"))
+_DEEPSEEK_EFFORT = replace(THINKING_OFF, effort="reasoning_effort", efforts=("high", "max"))
 
 _QWEN_BUDGET = BudgetTransition(
     "\n\n Considering the limited time by the user, I have to give the solution based on the thinking directly now."
@@ -57,7 +61,7 @@ def _row(
     budget: BudgetTransition | None = None,
     framed: FrameProtocol | None = None,
     suffix: Suffix | None = None,
-    tells: tuple[str, ...] = (),
+    tells: str = "",
     source: str = "",
 ) -> ModelProfile:
     return ModelProfile(
@@ -121,33 +125,35 @@ _ROWS = (
     _row("qwen3-instruct-2507", None, formats.HERMES, NO_THOUGHT),
     _row("qwq", _CHATML_THINK, formats.HERMES, ALWAYS),
     _row("qwen3.5", _CHATML_THINK, formats.QWEN_XML, ENABLE, "loop", _CHATML, *_QWEN35_TYPES, budget=_QWEN_BUDGET),
-    _row("nemotron-3", _CHATML_THINK, formats.QWEN_XML, ENABLE, "loop", tells=("truncate_history_thinking",)),
+    _row("nemotron-3", _CHATML_THINK, formats.QWEN_XML, ENABLE, "loop", tells="truncate_history_thinking"),
     _row("granite-4.2", _CHATML_THINK, formats.QWEN_XML, ENABLE, "loop"),
     _row("step3.5", _CHATML_THINK, formats.QWEN_XML, ALWAYS, "loop", _CHATML, "step3p5"),
     _row("mimo", _CHATML_THINK, formats.QWEN_XML, ENABLE_OFF, "loop", _CHATML, "mimo_v2_flash"),
-    _row("smollm3", _CHATML_THINK, formats.HERMES, ENABLE, "strip", _CHATML, "smollm3", tells=("Reasoning Mode:",)),
+    _row("smollm3", _CHATML_THINK, formats.HERMES, ENABLE, "strip", _CHATML, "smollm3", tells="Reasoning Mode:"),
     _row("bielik", _CHATML_THINK, formats.HERMES, ENABLE_OFF, "keep"),
     _row("holo2", _CHATML_THINK, formats.HERMES, THINKING),
     _row("intern-s1", _CHATML_THINK, None, ENABLE),
     _row("iquest-q1", _CHATML_THINK, None, ALWAYS),
-    _row("lfm2.5", _CHATML_THINK, formats.PYTHONIC, ALWAYS, "loop", tells=("keep_past_thinking",)),
+    _row("lfm2.5", _CHATML_THINK, formats.PYTHONIC, ALWAYS, "loop", tells=r"keep_past_thinking|<\|tool_call_start\|>"),
     _row("minicpm-v", _CHATML_THINK, formats.HERMES, ENABLE_OFF),
     _row("minicpm5", _CHATML_THINK, formats.MINICPM5, ENABLE_OPEN),
-    _row("mirothinker", _CHATML_THINK, None, ALWAYS, tells=("<use_mcp_tool>",)),
+    _row("mirothinker", _CHATML_THINK, None, ALWAYS, tells="<use_mcp_tool>"),
     _row("nanbeige", _CHATML_THINK, formats.HERMES, ENABLE, "strip", _CHATML, "nanbeige"),
-    _row("olmo-3", _CHATML_THINK, formats.OLMO, ALWAYS, "strip", _CHATML, tells=("<function_calls>",)),
+    _row("olmo-3", _CHATML_THINK, formats.OLMO, ALWAYS, "strip", _CHATML, tells="<function_calls>"),
     _row("phi-4-reasoning", _CHATML_THINK, None, ALWAYS),
     # <think>, other headers
     _row("deepseek-r1", _DEEPSEEK_THINK, formats.DEEPSEEK, ALWAYS, "strip", "<｜Assistant｜>"),
     _row("deepseek-v3.1", _DEEPSEEK_THINK, formats.DEEPSEEK, THINKING_OFF, "strip", "<｜Assistant｜>"),
     _row("deepseek-v3.2", _DEEPSEEK_THINK, formats.DSML_V32, THINKING_OFF, "loop", "<｜Assistant｜>", "deepseek_v32"),
-    _row("deepseek-v4", _DEEPSEEK_THINK, formats.DSML_V4, THINKING_OFF, "loop", "<｜Assistant｜>", "deepseek_v4"),
-    _row("deepseek-v4.1", _DEEPSEEK_THINK, formats.DSML_V41, THINKING_OFF, "loop", "<｜Assistant｜>", "deepseek_v41"),
+    _row("deepseek-v4", _DEEPSEEK_THINK, formats.DSML_V4, _DEEPSEEK_EFFORT, "loop", "<｜Assistant｜>", "deepseek_v4"),
+    _row("deepseek-v4.1", _DEEPSEEK_THINK, formats.DSML_V41, _DEEPSEEK_EFFORT, "loop", "<｜Assistant｜>",
+         "deepseek_v41"),
     _row("cogito", _DEEPSEEK_THINK, formats.DEEPSEEK, ENABLE_OFF, "strip", "<｜Assistant｜>"),
     _row("glm-4.5", _GLM_THINK, formats.GLM, ENABLE, "loop", "<|assistant|>"),
-    _row("glm-4.7", _GLM_THINK, formats.GLM, ENABLE, "loop", "<|assistant|>", tells=("clear_thinking",)),
-    _row("glm-5", _GLM_THINK, formats.GLM, ENABLE, "loop", "<|assistant|>", "glm_moe_dsa",
-         tells=("Reasoning Effort:",)),
+    _row("glm-4.7", _GLM_THINK, formats.GLM, ENABLE, "loop", "<|assistant|>",
+         tells=r"(?s)\A(?!.*Reasoning Effort:).*clear_thinking"),
+    _row("glm-5", _GLM_THINK, formats.GLM, _GLM5_EFFORT, "loop", "<|assistant|>", "glm_moe_dsa",
+         tells="Reasoning Effort:"),
     _row("kimi-k2-thinking", THINK, formats.KIMI_K2, ALWAYS, "loop", "<|im_assistant|>assistant<|im_middle|>"),
     _row("kimi-k2.6", THINK, formats.KIMI_K2, THINKING, "loop", "<|im_assistant|>assistant<|im_middle|>", "kimi_k25"),
     _row("minimax-m2", THINK, formats.MINIMAX_M2, ALWAYS, "loop", "]~b]ai", "minimax_m2"),
@@ -161,7 +167,8 @@ _ROWS = (
     _row("ring", THINK, formats.GLM, ENABLE, "keep", "<role>ASSISTANT</role>"),
     _row("laguna", THINK, formats.GLM, ENABLE_OFF, "keep", "<assistant>", "laguna"),
     _row("spark2.5", THINK, formats.GLM, ENABLE, "keep", "<|Bot|>", "spark2_5"),
-    _row("nemotron-nano-v2", THINK, formats.NEMOTRON_V2, ALWAYS, "strip", "<SPECIAL_11>Assistant"),
+    _row("nemotron-nano-v2", THINK, formats.NEMOTRON_V2,
+         PromptStrategy(default=True, words=("/think", "/no_think")), "strip", "<SPECIAL_11>Assistant"),
     _row("reka-edge", THINK, formats.HERMES, ENABLE_OFF, "loop", "<sep>assistant:"),
     _row("rwkv-world", THINK, None, ENABLE_OFF, "strip", "\n\nAssistant:"),
     _row("step3", THINK, None, ALWAYS, "strip", None),
@@ -183,27 +190,27 @@ _ROWS = (
          None, "longcat_flash"),
     _row("kimi-vl-thinking", _tags("◁think▷", "◁/think▷", never_prose=True), None, ALWAYS, "strip", None),
     _row("k2-horizon", _tags("<ifm|think>", "</ifm|think>", never_prose=True), formats.K2_HORIZON,
-         PromptStrategy(effort="reasoning_effort", efforts=("low", "medium", "high"), default=True), "strip", None,
+         EFFORT, "strip", None,
          suffix=Suffix("_[a-z]+", ("think",))),
     _row("plamo3", _tags("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", never_prose=True),
          formats.PLAMO, ENABLE, "strip", None, "plamo3"),
     _row("cohere-command-a", _COHERE, formats.COHERE, PromptStrategy(switch="reasoning"), "loop",
          "<|CHATBOT_TOKEN|>"),
-    _row("cohere-command4", _COHERE, formats.COHERE, ALWAYS, "keep", "<|CHATBOT_TOKEN|>", tells=("<|START_TEXT|>",)),
+    _row("cohere-command4", _COHERE, formats.COHERE, ALWAYS, "keep", "<|CHATBOT_TOKEN|>", tells=r"<\|START_TEXT\|>"),
     _row("apertus", _APERTUS, formats.APERTUS, ENABLE_OFF, "strip", "<|assistant_start|>", "apertus"),
     # labelled channels
     _row("gemma4", _GEMMA4, formats.GEMMA4, ENABLE_OFF, "loop", "<|turn>model", *_GEMMA4_TYPES,
          source="Gemma 4 templates"),
     # message headers and nested frames
     _row("gpt-oss", None, formats.HARMONY,
-         PromptStrategy(default=True, effort="reasoning_effort", efforts=("low", "medium", "high")), "loop",
+         EFFORT, "loop",
          "<|start|>assistant", "gpt_oss", framed=frames.HARMONY),
     _row("muse", None, formats.ATEM,
-         PromptStrategy(default=True, effort="reasoning_effort", efforts=("low", "medium", "high")), "keep",
+         replace(EFFORT, effort="reasoning_strength"), "keep",
          "<|start|>assistant", "muse_glimmer", "muse_spark", framed=frames.ONYX),
     _row("kimi-k3", None, formats.KIMI_K3, THINKING, "keep", '<|open|>message role="assistant"<|sep|>', "kimi_k3",
          framed=frames.XTML),
-    _row("solar-open", None, formats.SOLAR, ALWAYS, "loop", "<|begin|>assistant", "solar_open", framed=frames.SOLAR),
+    _row("solar-open", None, formats.SOLAR, EFFORT, "loop", "<|begin|>assistant", "solar_open", framed=frames.SOLAR),
     _row("inkling", None, formats.INKLING, ALWAYS, "strip", "<|message_model|>", framed=frames.INKLING),
     # text markers and bare tags
     _row("granite-3.2",

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from . import formats
-from .config import ModelProfile, PromptStrategy, ReasoningConfig, ToolCallFormat
+from .config import EFFORTS, ModelProfile, PromptStrategy, ReasoningConfig, ToolCallFormat
 from .families import FAMILIES, family
-from .probe import probe
+from .probe import call_format, called, history, probe
 
 Wanted: TypeAlias = "Literal['auto'] | str | ReasoningConfig | ModelProfile | None"
 
@@ -25,19 +25,34 @@ _FORMATS = [value for value in vars(formats).values() if isinstance(value, ToolC
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a checkpoint shows of itself, read once."""
+    """What a checkpoint shows of itself, read once.
+
+    Args:
+        called: a conversation with a call, rendered.
+        calls: the format of that call.
+        spelled: a format that only stands in the template.
+    """
 
     template: str
     vocabulary: frozenset[str]
     variables: frozenset[str]
     tokenizer: Any
+    called: str = ""
+    calls: ToolCallFormat | None = None
+    spelled: ToolCallFormat | None = None
+
+    @property
+    def any_calls(self) -> ToolCallFormat | None:
+        return self.calls or self.spelled
 
     @classmethod
     def of(cls, tokenizer: Any) -> Checkpoint:
         template = getattr(tokenizer, "chat_template", None) or ""
         if isinstance(template, dict):
             template = template.get("default") or next(iter(template.values()), "")
-        return cls(str(template), frozenset(tokenizer.get_vocab()), template_variables(str(template)), tokenizer)
+        shown = cls(str(template), frozenset(tokenizer.get_vocab()), template_variables(str(template)), tokenizer)
+        text = called(shown.render) or ""
+        return replace(shown, called=text, calls=_calls_in(text, shown), spelled=_calls_spelled(shown.template))
 
     def reads(self, name: str) -> bool:
         """Whether the template looks at a variable of this name that its caller may set."""
@@ -60,14 +75,38 @@ class Checkpoint:
 
 def template_variables(template: str) -> frozenset[str]:
     """The variables of a template that its caller may set."""
-    from jinja2 import Environment, TemplateError, meta
+    from jinja2 import meta
+
+    tree = _parsed(template)
+    return frozenset() if tree is None else frozenset(meta.find_undeclared_variables(tree))
+
+
+def _parsed(template: str) -> Any:
+    """The template's tree; None where it is no template."""
+    from jinja2 import Environment, TemplateError
 
     environment = Environment(extensions=["jinja2.ext.loopcontrols"])
     plain = re.sub(r"\{%-?\s*(?:end)?generation\s*-?%\}", "", template)  # transformers' own tag
     try:
-        return frozenset(meta.find_undeclared_variables(environment.parse(plain)))
+        return environment.parse(plain)
     except TemplateError:
-        return frozenset()
+        return None
+
+
+def compared_with(template: str, name: str) -> set[str]:
+    """The words that a template compares a variable with."""
+    from jinja2 import nodes
+
+    words: set[str] = set()
+    tree = _parsed(template)
+    for compare in tree.find_all(nodes.Compare) if tree is not None else ():
+        if any(
+            found.name == name
+            for found in [compare.expr, *compare.expr.find_all(nodes.Name)]
+            if isinstance(found, nodes.Name)
+        ):
+            words |= {str(const.value) for operand in compare.ops for const in operand.find_all(nodes.Const)}
+    return words
 
 
 def unwrapped(tokenizer: Any) -> Any:
@@ -89,36 +128,44 @@ def resolve_profile(reasoning: Wanted = "auto", *, model_type: str | None, token
     if isinstance(reasoning, ModelProfile):
         return reasoning
     if isinstance(reasoning, ReasoningConfig):
-        calls = _calls_shown(shown)
-        return ModelProfile("custom", reasoning, calls, evidence=("the markers were given by the caller",))
+        return ModelProfile("custom", reasoning, shown.any_calls, evidence=("the markers were given by the caller",))
     if reasoning is None:
         found = _resolve(model_type, shown)
         return replace(
             found, reasoning=None, frames=None, evidence=(*found.evidence, "the caller wants no thoughts split out")
         )
     if reasoning != "auto":
-        return _fitted(family(reasoning), shown, f"the caller named the family {reasoning!r}")
+        return _fitted(_spelled(family(reasoning), shown), shown, f"the caller named the family {reasoning!r}")
     return _resolve(model_type, shown)
 
 
+def _spelled(row: ModelProfile, shown: Checkpoint) -> ModelProfile:
+    """The row with its markers as the checkpoint spells them: in a prompt, in its template, or in its vocabulary."""
+    if row.suffix is None:
+        return row
+    switch = {row.prompt.switch: row.prompt.on} if row.prompt.switch else {}
+    texts = (shown.generation_prompt(**switch) or "", shown.template, "\n".join(shown.vocabulary))
+    return row.read(next((text for text in texts if row.suffix.found(text) is not None), ""))
+
+
 def _resolve(model_type: str | None, shown: Checkpoint) -> ModelProfile:
-    for row in FAMILIES.values():
+    table = [_spelled(row, shown) for row in FAMILIES.values()]
+    for row in table:
         if model_type is not None and model_type in row.model_types:
             return _fitted(row, shown, f"config.json says model_type {model_type!r}, which only {row.name} has")
-    rows = [row for row in FAMILIES.values() if _markers_shown(row, shown)]
+    rows = [row for row in table if _markers_shown(row, shown)]
     if rows:
         prompt = shown.generation_prompt() or ""
         best = max(rows, key=lambda row: _likeness(row, shown, prompt))
         marker = _telling_markers(best)[-1]
         where = "template" if marker in shown.template else "vocabulary"
         return _fitted(best, shown, f"the {where} has {marker!r}, as {best.name} does")
-    calls = _calls_shown(shown)
     probed = probe(shown.render)
     if probed is not None:
-        row = ModelProfile("probed", probed.config, calls, turn_header=_header(shown))
+        row = ModelProfile("probed", probed.config, shown.any_calls, turn_header=_header(shown))
         return _fitted(row, shown, "no row of the table fits", probed.evidence)
     why = "no thought's markers in the template" if shown.template else "no thought's markers in the vocabulary"
-    return ModelProfile("plain", None, calls, prompt=PromptStrategy(default=False), evidence=(why,))
+    return ModelProfile("plain", None, shown.any_calls, prompt=PromptStrategy(default=False), evidence=(why,))
 
 
 def _header(shown: Checkpoint) -> str | None:
@@ -151,46 +198,75 @@ def _markers_shown(row: ModelProfile, shown: Checkpoint) -> bool:
     return last in shown.template and all(text in shown.template or text in shown.vocabulary for text in others)
 
 
-def _likeness(row: ModelProfile, shown: Checkpoint, prompt: str) -> tuple[int, int, int]:
-    """How much of a row a checkpoint shows: its header, its calls, its switch."""
+def _likeness(row: ModelProfile, shown: Checkpoint, prompt: str) -> tuple[int, ...]:
+    """How much of a row a checkpoint shows: its header, its calls, what it alone has, its switch."""
     header = row.turn_header is not None and row.turn_header in prompt
-    calls = row.tool_calls is not None and _is_shown(row.tool_calls, shown)
+    told = 0 if not row.tells else 1 if re.search(row.tells, shown.template) else -1
+    calls = row.tool_calls is not None and row.tool_calls == shown.any_calls
     switches = [name for name in _SWITCHES if shown.reads(name)]
     switch = (row.prompt.switch in switches) if row.prompt.switch else not switches
-    return int(header), int(calls), int(switch)
+    return int(header), told, int(calls), int(switch)
 
 
-def _calls_shown(shown: Checkpoint) -> ToolCallFormat | None:
-    """The call format that a template spells out; the one with the longest shape where several fit."""
-    fitting = [calls for calls in _FORMATS if _is_shown(calls, shown)]
+def _calls_in(text: str, shown: Checkpoint) -> ToolCallFormat | None:
+    """The format of a call that a template has rendered."""
+    if not text:
+        return None
+    plain = shown.render([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "x"}]) or ""
+    return call_format(text, plain, _FORMATS)
+
+
+def _calls_spelled(template: str) -> ToolCallFormat | None:
+    """The format whose markers stand in a template; the one that says most where several do."""
+    fitting = [calls for calls in _FORMATS if _is_spelled(calls, template)]
     return max(fitting, key=lambda calls: len("".join(calls.shape)), default=None)
 
 
-def _is_shown(calls: ToolCallFormat, shown: Checkpoint) -> bool:
-    if calls.opener not in shown.template:
+def _is_spelled(calls: ToolCallFormat, template: str) -> bool:
+    if calls.opener not in template:
         return False
     if calls is formats.HERMES:
-        return not any(word in shown.template for word in ("<function=", "<arg_key>"))
+        return not any(word in template for word in ("<function=", "<arg_key>"))
     if calls.shape == "identifier":
-        return all(quote.start in shown.template for quote in calls.quotes)
-    return not calls.shape or any(start in shown.template for start in calls.shape)
+        return all(quote.start in template for quote in calls.quotes)
+    return not calls.shape or any(start in template for start in calls.shape)
 
 
 def _fitted(row: ModelProfile, shown: Checkpoint, *evidence: str) -> ModelProfile:
-    """The row with what the checkpoint's own template says about calls and the switch."""
+    """The row with what the checkpoint's own template says about calls, old thoughts and the switch."""
     notes = list(evidence)
-    if shown.template and row.tool_calls is not None and row.tool_calls.opener not in shown.template:
-        calls = _calls_shown(shown)
-        if calls is None and row.tool_calls.opener not in shown.vocabulary:
+    if shown.template and row.frames is None:
+        own = row.tool_calls.opener if row.tool_calls is not None else None
+        calls = shown.calls or (
+            row.tool_calls if own is not None and own in shown.template + shown.called else shown.spelled
+        )
+        if calls is None and own is not None and own not in shown.vocabulary:
             notes.append("neither the template nor the vocabulary has its tool syntax")
             row = replace(row, tool_calls=None)
-        elif calls is not None:
+        elif calls is not None and calls != row.tool_calls:
+            notes.append(f"the template writes calls between {calls.opener!r} and {calls.closer or 'the end'!r}")
             row = replace(row, tool_calls=calls)
     if shown.template and (row.reasoning is not None or row.frames is not None):
         prompt, note = _switch(row.prompt, shown)
-        row = replace(row, prompt=prompt)
+        row = replace(row, prompt=_with_efforts(prompt, shown))
         notes.append(note)
+        found = history(shown.render, **({prompt.switch: prompt.on} if prompt.switch else {}))
+        if found is not None and found != row.history:
+            notes.append(f"the template's rule for old thoughts is {found!r}")
+            row = replace(row, history=found)
     return replace(row, evidence=tuple(notes))
+
+
+def _with_efforts(prompt: PromptStrategy, shown: Checkpoint) -> PromptStrategy:
+    """The efforts that a template takes; none where it does not read any."""
+    name = prompt.effort or "reasoning_effort"
+    if not shown.reads(name):
+        return replace(prompt, effort=None, efforts=())
+    if prompt.effort is not None:
+        return prompt
+    words = compared_with(shown.template, name) - {prompt.off}
+    efforts = tuple(word for word in EFFORTS if word in words)
+    return replace(prompt, effort=name, efforts=efforts) if efforts else prompt
 
 
 def _switch(row: PromptStrategy, shown: Checkpoint) -> tuple[PromptStrategy, str]:
@@ -199,8 +275,10 @@ def _switch(row: PromptStrategy, shown: Checkpoint) -> tuple[PromptStrategy, str
     name = next((name for name in names if shown.reads(name)), None)
     if name is None:
         if row.effort is not None and shown.reads(row.effort):
-            return row, f"the template reads {row.effort}"
-        return replace(row, switch=None, default=True), "the template has no switch for thinking"
+            return replace(row, switch=None), f"the template reads {row.effort}"
+        if row.words is not None and row.words[1] in shown.template:
+            return replace(row, switch=None), f"the template reads {' and '.join(row.words)} in a system message"
+        return replace(row, switch=None, words=None, default=True), "the template has no switch for thinking"
     on, off = (row.on, row.off) if name == row.switch else (True, False)
     unset, with_on, with_off = (
         shown.generation_prompt(),

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mlx_reasoning import ModelProfile, ReasoningConfig, UnknownFamilyError, family, split_reasoning
+from mlx_reasoning import (
+    ModelProfile,
+    ReasoningConfig,
+    ReasoningControlError,
+    UnknownFamilyError,
+    family,
+    split_reasoning,
+)
 from mlx_reasoning.protocols.families import FAMILIES
 from mlx_reasoning.protocols.resolve import resolve_profile
 
@@ -144,27 +151,208 @@ def test_a_template_that_only_names_a_tag_is_no_thinking_family() -> None:
 
 
 EXPECTED = {
-    "ik__Qwen-Qwen3-0.6B": "qwen3",
-    "trl__qwen3": "qwen3",
-    "ik__Qwen3.5-4B": "qwen3.5",
-    "trl__qwen3_5_nothink": "qwen3.5",
-    "ik__google-gemma-4-31B-it": "gemma4",
-    "unsloth__gemma-4-edge": "gemma4",
-    "lcpp3__deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "deepseek-r1",
-    "ik__deepseek-ai-DeepSeek-V3.1": "deepseek-v3.1",
-    "trl__qwen3_instruct_2507": "plain",
-    "trl__llama3_2": "plain",
-    "ik__mistralai-Ministral-3-14B-Reasoning-2512": "mistral",
+    "ik__Apertus-8B-Instruct": "apertus",
+    "ik__Apriel-1.6-15b-Thinker-fixed": "apriel-1.6",
     "ik__ByteDance-Seed-OSS": "seed-oss",
-    "lcpp__MiniMax-M2": "minimax-m2",
+    "ik__Cohere2MoE": "cohere-command4",
+    "ik__CohereForAI-c4ai-command-r7b-12-2024-tool_use": "cohere-command-a",
     "ik__GLM-4.6": "glm-4.5",
+    "ik__GLM-4.7-Flash": "glm-4.7",
+    "ik__GLM-5.2": "glm-5",
+    "ik__HuggingFaceTB-SmolLM3-3B": "smollm3",
+    "ik__Kimi-K2-Thinking": "kimi-k2-thinking",
+    "ik__LFM2.5-Instruct": "lfm2.5",
+    "ik__MiroThinker": "mirothinker",
+    "ik__NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "nemotron-3",
+    "ik__Qwen-QwQ-32B": "qwen3",
+    "ik__Qwen-Qwen3-0.6B": "qwen3",
+    "ik__Qwen3.5-4B": "qwen3.5",
+    "ik__StepFun3.5-Flash": "step3.5",
+    "ik__deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "deepseek-r1",
+    "ik__deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": "cogito",
+    "ik__deepseek-ai-DeepSeek-V3.1": "deepseek-v3.1",
+    "ik__deepseek-ai-DeepSeek-V3.2": "deepseek-v3.2",
+    "ik__deepseek-ai-DeepSeek-V4": "deepseek-v4",
+    "ik__google-gemma-4-31B-it-interleaved": "gemma4",
+    "ik__google-gemma-4-31B-it": "gemma4",
+    "ik__ibm-granite-granite-3.3-2B-Instruct": "granite-3.3",
+    "ik__llama-cpp-deepseek-r1": "deepseek-r1",
+    "ik__llama-cpp-rwkv-world": "rwkv-world",
+    "ik__mistralai-Ministral-3-14B-Reasoning-2512": "mistral",
+    "ik__openai-gpt-oss-120b": "gpt-oss",
+    "ik__stepfun-ai-Step-3.5-Flash": "step3.5",
+    "ik__unsloth-Apriel-1.5": "apriel-1.5",
+    "lcpp3__CohereForAI-c4ai-command-r7b-12-2024-tool_use": "cohere-command-a",
+    "lcpp3__deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "deepseek-r1",
+    "lcpp3__llama-cpp-deepseek-r1": "deepseek-r1",
+    "lcpp__GLM-4.6": "glm-4.5",
+    "lcpp__Kimi-K3": "kimi-k3",
+    "lcpp__MiniMax-M2": "minimax-m2",
+    "lcpp__MiniMax-M3": "minimax-m3",
+    "lcpp__NVIDIA-Nemotron-Nano-v2": "nemotron-nano-v2",
+    "lcpp__deepseek-ai-DeepSeek-V4-Flash-0731": "deepseek-v4",
+    "lcpp__deepseek-ai-DeepSeek-V4": "deepseek-v4",
+    "lcpp__muse-glimmer": "muse",
+    "lcpp__poolside-Laguna-XS-2.1": "laguna",
+    "lcpp__poolside-Laguna-XS.2": "laguna",
+    "lcpp__upstage-Solar-Open-100B": "solar-open",
+    "trl__deepseekv3": "deepseek-r1",
+    "trl__diffusion_gemma": "gemma4",
+    "trl__glm4moe": "glm-4.5",
+    "trl__gptoss": "gpt-oss",
+    "trl__lfm2_2_5": "lfm2.5",
+    "trl__nemotron_3_nano": "nemotron-3",
+    "trl__nemotron_3_super": "nemotron-3",
+    "trl__nemotron_3_ultra": "nemotron-3",
+    "trl__qwen3": "qwen3",
+    "trl__qwen3_5_nothink": "qwen3.5",
+    "trl__qwen3_5_think": "qwen3.5",
+    "unsloth__gemma-4-edge": "gemma4",
+    "unsloth__gemma-4": "gemma4",
+    "ik__GigaChat3.1-10B-A1.8B": "plain",
+    "ik__Kimi-K2-Instruct": "plain",
+    "ik__Qwen3-Coder": "plain",
+    "ik__unsloth-mistral-Devstral-Small-2507": "plain",
+    "lcpp__ibm-granite-granite-4.1": "plain",
+    "trl__llama3_2": "plain",
+    "trl__qwen3_instruct_2507": "plain",
+    "trl__qwen3_vl": "plain",
 }
+
+
+CALLS = {
+    "lcpp__Kimi-K3": "kimi_k3",
+    "lcpp__MiniMax-M3": "minimax_m3",
+    "lcpp__muse-glimmer": "muse_spark",
+    "lcpp__upstage-Solar-Open-100B": "solar",
+    "ik__deepseek-ai-DeepSeek-V3.2": "dsml",
+    "ik__Qwen3.5-4B": "qwen3_coder",
+    "ik__GLM-4.6": "glm47",
+    "ik__unsloth-Apriel-1.5": "json_calls",
+    "trl__lfm2_2_5": "python_calls",
+    "unsloth__gemma-4": "gemma4",
+    "ik__GigaChat3.1-10B-A1.8B": "json_calls",
+    "ik__openai-gpt-oss-120b": "harmony",
+}
+HISTORY = {
+    "ik__Qwen-Qwen3-0.6B": "loop",
+    "ik__ByteDance-Seed-OSS": "keep",
+    "ik__mistralai-Ministral-3-14B-Reasoning-2512": "keep",
+    "lcpp__Kimi-K3": "keep",
+    "lcpp__poolside-Laguna-XS.2": "keep",
+    "ik__HuggingFaceTB-SmolLM3-3B": "strip",
+    "unsloth__gemma-4": "loop",
+    "lcpp__MiniMax-M2": "loop",
+}
+EFFORTS = {
+    "ik__openai-gpt-oss-120b": ("low", "medium", "high"),
+    "ik__deepseek-ai-DeepSeek-V4": ("high", "max"),
+    "ik__GLM-5.2": ("high", "max"),
+    "lcpp__muse-glimmer": ("low", "medium", "high"),
+    "ik__Qwen-Qwen3-0.6B": (),
+}
+
+
+def real(file: str) -> ModelProfile:
+    path = SHARED / f"{file}.jinja"
+    if not path.exists():
+        pytest.skip("the real templates are not part of the project")
+    tokenizer = byte_tokenizer(QWEN, template=path.read_text(encoding="utf-8"))
+    return resolve_profile("auto", model_type=None, tokenizer=tokenizer)
+
+
+@pytest.mark.parametrize(("file", "parser"), CALLS.items())
+def test_real_templates_show_how_calls_are_written(file: str, parser: str) -> None:
+    calls = real(file).tool_calls
+    assert calls is not None and calls.parser == parser
+
+
+@pytest.mark.parametrize(("file", "rule"), HISTORY.items())
+def test_real_templates_show_what_becomes_of_old_thoughts(file: str, rule: str) -> None:
+    assert real(file).history == rule
+
+
+@pytest.mark.parametrize(("file", "efforts"), EFFORTS.items())
+def test_real_templates_show_their_efforts(file: str, efforts: tuple[str, ...]) -> None:
+    assert real(file).prompt.efforts == efforts
 
 
 @pytest.mark.parametrize(("file", "name"), EXPECTED.items())
 def test_real_templates_are_recognised(file: str, name: str) -> None:
-    path = SHARED / f"{file}.jinja"
-    if not path.exists():
-        pytest.skip("the real templates are not part of the project")
-    tokenizer = byte_tokenizer(template=path.read_text(encoding="utf-8"))
-    assert resolve_profile("auto", model_type=None, tokenizer=tokenizer).name == name
+    assert real(file).name == name
+
+
+CALLING = """{% for m in messages %}<|im_start|>{{ m.role }}
+{% if m.reasoning_content RULE %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content or '' }}
+{%- for call in m.tool_calls or [] %}<fn>{"tool_name": "{{ call.function.name }}", "parameters":
+{{- call.function.arguments | tojson }}}</fn>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"), [("", "keep"), ("and loop.index0 > 1", "loop"), ("and loop.index0 > 99", "strip")]
+)
+def test_the_history_rule_is_what_rendering_shows(rule: str, name: str) -> None:
+    assert resolved(CALLING.replace("RULE", rule)).history == name
+
+
+def test_a_call_format_of_json_in_markers_that_nobody_knows_is_worked_out() -> None:
+    profile = resolved(CALLING.replace("RULE", ""))
+    assert profile.tool_calls is not None
+    assert (profile.tool_calls.opener, profile.tool_calls.closer) == ("<fn>", "</fn>")
+    text = '<think>a</think><fn>{"tool_name": "f", "parameters": {"x": 1}}</fn>'
+    split = split_reasoning(text, profile)
+    assert (split.reasoning, split.content) == ("a", "")
+    assert [(call.name, call.arguments) for call in split.tool_calls] == [("f", {"x": 1})]
+
+
+def test_json_behind_a_header_is_no_call_format() -> None:
+    bare = CALLING.replace("RULE", "").replace("<fn>", "").replace("</fn>", "")
+    tokenizer = byte_tokenizer(["<think>", "</think>"], template=bare)
+    assert resolve_profile("auto", model_type=None, tokenizer=tokenizer).tool_calls is None
+
+
+HY3 = """{% set s = SUFFIX %}{% for m in messages %}<｜hy_User｜>{{ m.content }}{% for c in m.tool_calls or [] %}
+{{- '<tool_calls' ~ s ~ '>' ~ c.function.name ~ c.function.arguments ~ '</tool_calls' ~ s ~ '>' }}{% endfor %}
+{%- endfor %}{% if add_generation_prompt %}<｜hy_Assistant｜>
+{{ '<think' ~ s ~ '>' }}
+{%- if reasoning_effort is not defined or reasoning_effort == 'no_think' %}{{ '</think' ~ s ~ '>' }}{% endif %}
+{%- endif %}"""
+
+
+@pytest.mark.parametrize("suffix", ["", ":opensource", ":inside-2.1"])
+@pytest.mark.parametrize("where", ["prompt", "vocabulary"])
+def test_the_suffix_of_a_checkpoint_is_read(suffix: str, where: str) -> None:
+    tokens = [f"<think{suffix}>", f"</think{suffix}>", f"<tool_calls{suffix}>"]
+    template = HY3.replace("SUFFIX", f"'{suffix}'") if where == "prompt" else None
+    tokenizer = byte_tokenizer(tokens if where == "vocabulary" else [], template=template)
+    profile = resolve_profile("hy3", model_type=None, tokenizer=tokenizer)
+    argument = "<arg_key>x</arg_key>\n<arg_value>1</arg_value>"
+    call = f"<tool_calls>\n<tool_call>f<tool_sep>\n{argument}\n</tool_call>\n</tool_calls>"
+    text = f"<think>a</think>b{call}".replace(">", f"{suffix}>")
+    split = split_reasoning(text, profile)
+    assert (split.reasoning, split.content) == ("a", "b")
+    assert [(call.name, call.arguments) for call in split.tool_calls] == [("f", {"x": 1})]
+    if where == "prompt":
+        assert (profile.prompt.switch, profile.prompt.default) == ("reasoning_effort", False)
+
+
+@pytest.mark.parametrize("effort", ["", "_fast", "_faster"])
+def test_the_markers_of_a_request_are_read_from_its_prompt(effort: str) -> None:
+    tail = f"<think_fastest></ifm|think><ifm|think{effort}>"
+    split = split_reasoning(f"a</ifm|think{effort}>b", "k2-horizon", prompt_tail=tail)
+    assert (split.reasoning, split.content) == ("a", "b")
+    assert family("k2-horizon").read(tail).closing == f"</ifm|think{effort}>"
+
+
+def test_an_effort_is_the_nearest_that_the_family_has_and_says_so() -> None:
+    strategy = family("deepseek-v4").prompt
+    assert strategy.arguments(None, "max") == ({"thinking": True, "reasoning_effort": "max"}, ())
+    arguments, notes = strategy.arguments(None, "low")
+    assert arguments == {"thinking": True, "reasoning_effort": "high"} and "'low' was taken as 'high'" in notes[0]
+    assert family("gpt-oss").prompt.arguments(None, "xhigh")[0] == {"reasoning_effort": "high"}
+    with pytest.raises(ReasoningControlError, match=r"'huge'.*low, medium, high"):
+        family("gpt-oss").prompt.arguments(None, "huge")
+    assert family("hy3").prompt.arguments(False, None)[0] == {"reasoning_effort": "no_think"}
+    assert family("hy3").prompt.arguments(None, "low")[0] == {"reasoning_effort": "low"}

@@ -72,7 +72,7 @@ def test_only_the_terminal_prints(path: Path) -> None:
 
 
 CEILING = 300
-ALLOWED = {"reasoning.py": 380, "decoder.py": 310, "generation.py": 310, "prompt.py": 340}
+ALLOWED = {"reasoning.py": 400, "decoder.py": 310, "generation.py": 310, "prompt.py": 340}
 """Files that are one thing and longer: a state machine, a pipeline, a turn, a rendering."""
 
 

@@ -43,11 +43,14 @@ class FrameMarks:
             for markers in (frames.opens, frames.parts, frames.bodies, frames.closes)
         )
         self.direct = {spell.pattern(marker): kind for marker, kind in frames.direct}
-        self.all = Scanner([*self.opens, *self.parts, *self.bodies, *self.closes, *self.direct])
+        self.inline = frozenset(calls.openers if calls is not None and frames.calls_in_answers else ())
+        self.all = Scanner([*self.opens, *self.parts, *self.bodies, *self.closes, *self.direct, *self.inline])
         self.thought = self.answer = self.all  # where text flows, any marker takes a closer look
         self.tracks_lines = False
         self.routes = [(re.compile(pattern), kind) for pattern, kind in frames.routes]
-        self.calls = CallGrammar(calls, [self._row(end) for end in frames.call_ends]) if calls else None
+        ends = [self._row(end) for end in frames.call_ends]
+        self.calls = CallGrammar(calls, ends) if calls else None
+        self.inline_calls = CallGrammar(calls, calls.closers, ends) if calls and self.inline else None
 
     def _row(self, text: str) -> str:
         for marker in self.frames.markers:
@@ -209,6 +212,8 @@ class FramedEmitter:
             self._close()
         elif hit.literal in marks.opens:
             self._header, self._opened = hit.literal, True
+        elif hit.literal in marks.inline:
+            self._mode, self._at, self._header = _Mode.body, hit.start, ""
         else:
             self._header, self._opened = self._header + hit.literal, True
         return True
@@ -238,8 +243,23 @@ class FramedEmitter:
         self._at = end
         if hit is None:
             return False
+        if hit.literal in marks.inline:
+            return self._may_call(hit, final)
         self._at = hit.end
         self._marked(hit)
+        return True
+
+    def _may_call(self, hit: Hit, final: bool) -> bool:
+        """A call's opener without a header of its own: a call in an answer if it grows into one, else text."""
+        grammar = self._marks.inline_calls
+        grown = grammar.grows(self._buffer, hit.end) if grammar is not None and self._kind == "response" else False
+        if grammar is None or not grown:
+            if grown is None and not final:
+                return False
+            self._text(hit.literal)
+        else:
+            self._call, self._mode = CallReader(grammar, hit.literal), _Mode.call
+        self._at = hit.end
         return True
 
     def _marked(self, hit: Hit) -> None:
@@ -266,5 +286,8 @@ class FramedEmitter:
             return False
         text, self._call = self._call.text, None
         self._out.add("response" if found is CallEnd.overfull else "call", text)
-        self._between()
+        if self._kind == "response":  # the call stood in an answer, which goes on
+            self._mode = _Mode.body
+        else:
+            self._between()
         return True

@@ -6,7 +6,7 @@ This module knows nothing of states.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from ..protocols.config import ReasoningConfig, ToolCallFormat
@@ -14,17 +14,19 @@ from .calls import CallGrammar
 from .scan import Scanner
 from .spelling import Spelling
 
+LONGEST_MIDDLE = 64  # characters between the two ends of a dropped marker
 Kind: TypeAlias = Literal["start", "end", "frame_start", "frame_end", "end_of_turn", "dropped", "call"]
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A marker as it is found: `free` means that it counts wherever it stands."""
+    """A marker as it is found: `free` means that it counts wherever it stands, `until` what ends an open middle."""
 
     kind: Kind
     text: str
     free: bool
     by_id: bool
+    until: str = ""
 
 
 class Marks:
@@ -74,8 +76,10 @@ class Marks:
             ("dropped", config.dropped),
         ):
             for text in texts:
+                text, _, until = text.partition("…") if kind == "dropped" else (text, "", "")
                 free = config.never_prose or kind in ("end_of_turn", "dropped")
                 pattern, mark = self._mark(kind, text, free=free)  # type: ignore[arg-type]
+                mark = replace(mark, until=until)
                 self.in_answer[pattern] = mark
                 self.in_thought[pattern] = mark
         for frame in config.answer_frames:

@@ -15,7 +15,7 @@ from ..protocols.config import ReasoningConfig, StartState, ToolCallFormat
 from .calls import CAP, CallEnd, CallReader
 from .candidates import Candidates
 from .label import LabelFound, read_label
-from .marks import Mark, Marks
+from .marks import LONGEST_MIDDLE, Mark, Marks
 from .scan import Hit
 from .segment import CallState, Output, Segment
 from .spans import AnswerWriter, Before, ThoughtWriter
@@ -163,6 +163,8 @@ class ReasoningEventEmitter:
         mark = self._marks.in_answer[hit.literal]
         if mark.kind == "call":
             return self._may_call(hit, final, in_thought=False)
+        if mark.kind == "dropped":
+            return self._may_drop(hit, mark, final, self._written)
         if not self._counts(mark):
             self._written.push(buffer[end : end + 1])
             self._at = end + 1
@@ -227,6 +229,8 @@ class ReasoningEventEmitter:
             return self._may_call(hit, final, in_thought=True)
         if mark.kind == "end":
             return self._may_close(hit, mark, final)
+        if mark.kind == "dropped":
+            return self._may_drop(hit, mark, final, self._thinking)
         if mark.kind == "start":
             if not mark.free and self.spoken:
                 self._thinking.push(buffer[end : end + 1])
@@ -248,6 +252,19 @@ class ReasoningEventEmitter:
                 return True
         self._at = hit.end
         self._close(mark)
+        return True
+
+    def _may_drop(self, hit: Hit, mark: Mark, final: bool, writer: AnswerWriter | ThoughtWriter) -> bool:
+        """A marker that is swallowed; one with an open middle needs its end near by, on its line."""
+        middle = self._buffer[hit.end : hit.end + LONGEST_MIDDLE]
+        end = middle.find(mark.until) + len(mark.until)
+        broken = min((at for at in map(middle.find, "<\n") if at >= 0), default=-1)
+        if end < len(mark.until) or 0 <= broken < end:
+            if not final and broken < 0 and len(middle) < LONGEST_MIDDLE:
+                return False
+            writer.push(self._buffer[hit.start : hit.end])
+            end = 0
+        self._at = hit.end + end
         return True
 
     def _label(self, final: bool) -> bool:

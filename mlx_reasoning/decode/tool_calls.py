@@ -17,6 +17,7 @@ from .payload import Piece, has_skeleton, jsonable, pieces, values_in
 from .segment import Segment
 from .tool_parsers import tool_parser
 
+_DEEPEST_SCHEMA = 32
 _DETAIL = 200  # characters of a reason
 _LONGEST_PATTERN = 1 << 16  # characters that a backtracking parser of mlx-lm is given
 _BACKTRACKING = frozenset({"gemma4", "muse_spark", "longcat"})
@@ -177,24 +178,43 @@ _JSON_TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def misfit(arguments: dict[str, Any], schema: dict[str, Any]) -> str:
-    """What is wrong with arguments by a JSON schema's required names, types and enums; "" if nothing is.
+    """What is wrong with arguments by a JSON schema; "" if nothing is.
 
-    Limits: the top level only; a schema's other words are left to the tool.
+    Limits: types, required names, enums and const, in objects and lists, and the alternatives of anyOf and oneOf; a
+    schema's other words are left to the tool.
     """
-    for name in _strings(schema.get("required")):
-        if name not in arguments:
-            return f"the argument {name!r} is missing"
-    properties = schema.get("properties")
-    for name, value in arguments.items():
-        field = properties.get(name) if isinstance(properties, dict) else None
-        if not isinstance(field, dict):
-            continue
-        kinds = [_JSON_TYPES[kind] for kind in _strings(field.get("type")) if kind in _JSON_TYPES]
-        if kinds and not any(_is(value, kind) for kind in kinds):
-            return f"the argument {name!r} is of the wrong type: {value!r:.80}"
-        if isinstance(field.get("enum"), list) and value not in field["enum"]:
-            return f"the argument {name!r} is none of {field['enum']!r:.80}"
-    return ""
+    return _misfit(arguments, {"type": "object", **schema}, "", 0)
+
+
+def _misfit(value: Any, schema: Any, name: str, depth: int) -> str:
+    if not isinstance(schema, dict) or depth > _DEEPEST_SCHEMA:
+        return ""
+    where = f"the argument {name!r}" if name else "the call"
+    kinds = [_JSON_TYPES[kind] for kind in _strings(schema.get("type")) if kind in _JSON_TYPES]
+    if kinds and not any(_is(value, kind) for kind in kinds):
+        return f"{where} is of the wrong type: {value!r:.80}"
+    allowed = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(allowed, list) and value not in allowed:
+        return f"{where} is none of {allowed!r:.80}"
+    for word in ("anyOf", "oneOf"):
+        choices = schema.get(word)
+        if isinstance(choices, list) and choices:
+            problems = [_misfit(value, choice, name, depth + 1) for choice in choices]
+            if all(problems):
+                return problems[0]
+    if isinstance(value, list):
+        parts = [(f"{name}[{at}]", item, schema.get("items")) for at, item in enumerate(value)]
+    elif isinstance(value, dict):
+        prefix = f"{name}." if name else ""
+        for key in _strings(schema.get("required")):
+            if key not in value:
+                return f"the argument {prefix + key!r} is missing"
+        fields = schema.get("properties")
+        fields = fields if isinstance(fields, dict) else {}
+        parts = [(prefix + key, item, fields.get(key)) for key, item in value.items()]
+    else:
+        return ""
+    return next(filter(None, (_misfit(item, part, at, depth + 1) for at, item, part in parts)), "")
 
 
 def _strings(value: Any) -> Iterable[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import MissingDependencyError
 from ..messages import Tool
+from .tag_parsers import call_of, dsml, hy3, k2_horizon, minimax_m3, only
 
 Parser = Callable[[str, list[Tool] | None], Any]
 
@@ -43,17 +44,6 @@ def tool_parser(name: str) -> Parser:
     return parse
 
 
-def _call(name: str, arguments: Any, call_id: str | None = None) -> dict[str, Any]:
-    return {"name": name.strip(), "arguments": arguments} | ({"id": call_id} if call_id else {})
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
 def json_calls(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
     """One JSON object or a list of them, under any of the names that families use for name and arguments."""
     payload = json.loads(text.strip())
@@ -61,13 +51,13 @@ def json_calls(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
     for item in payload if isinstance(payload, list) else [payload]:
         name = item.get("name") or item.get("tool_name") or item.get("function")
         arguments = item.get("arguments", item.get("parameters", {}))
-        calls.append(_call(name, arguments, item.get("id") or item.get("tool_call_id")))
+        calls.append(call_of(name, arguments, item.get("id") or item.get("tool_call_id")))
     return calls
 
 
 def json_pairs(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
     """A list of `{"name": arguments}` (Apertus)."""
-    return [_call(name, arguments) for item in json.loads(text.strip()) for name, arguments in item.items()]
+    return [call_of(name, arguments) for item in json.loads(text.strip()) for name, arguments in item.items()]
 
 
 _MISTRAL_CALL = re.compile(
@@ -80,7 +70,7 @@ def mistral(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
     match = _MISTRAL_CALL.fullmatch(text)
     if match is None:
         return json_calls(text.strip().removeprefix("[TOOL_CALLS]"), tools)
-    return [_call(match[1], json.loads(match[3]), match[2])]
+    return [call_of(match[1], json.loads(match[3]), match[2])]
 
 
 def deepseek(text: str, tools: list[Tool] | None) -> dict[str, Any]:
@@ -92,7 +82,7 @@ def deepseek(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     if name.strip() == "function" and "```json" in rest:
         name, _, rest = rest.partition("\n```json")
         rest = rest.rstrip().removesuffix("```")
-    return _call(name, json.loads(rest))
+    return call_of(name, json.loads(rest))
 
 
 _KIMI_CALL = re.compile(r"\s*((?:functions\.)?([^\s<]+?):\d+)\s*<\|tool_call_argument_begin\|>(.*)", re.DOTALL)
@@ -103,49 +93,7 @@ def kimi(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     match = _KIMI_CALL.fullmatch(text.removeprefix("<|tool_call_begin|>").removesuffix("<|tool_call_end|>"))
     if match is None:
         raise ValueError("no id and arguments")
-    return _call(match[2], json.loads(match[3]), match[1])
-
-
-_DSML_NAME = re.compile(r'<｜DSML｜ ?invoke name="([^"]*)"')
-_DSML_PARAMETER = re.compile(
-    r'<｜DSML｜ ?parameter name="([^"]*)"(?: string="(true|false)")?>(.*?)</｜DSML｜ ?parameter>', re.DOTALL
-)
-
-
-def dsml(text: str, tools: list[Tool] | None) -> dict[str, Any]:
-    """DeepSeek V3.2 and V4: parameters say whether they are strings; others are JSON."""
-    arguments = {key: _value(raw) if kind == "false" else raw for key, kind, raw in _DSML_PARAMETER.findall(text)}
-    return _call(_only(_DSML_NAME, text), arguments)
-
-
-_HY = r"(?::[\w.\-]+)?>"  # a checkpoint's suffix, and the end of its tag
-_ARGUMENT = re.compile(rf"<arg_key{_HY}([^<]*)</arg_key{_HY}\s*<arg_value{_HY}(.*?)</arg_value{_HY}", re.DOTALL)
-_HY3_NAME = re.compile(rf"<tool_call{_HY}([^<]*)<tool_sep{_HY}")
-
-
-def hy3(text: str, tools: list[Tool] | None) -> dict[str, Any]:
-    """Tencent Hy3: GLM's keys and values, in a section."""
-    return _call(_only(_HY3_NAME, text), {key.strip(): _value(raw) for key, raw in _ARGUMENT.findall(text)})
-
-
-_M3 = re.escape("]<]minimax[>[")
-_M3_NAME = re.compile(_M3 + r'<invoke name="([^"]*)">')
-_M3_PARAMETER = re.compile(_M3 + r"<([A-Za-z_][\w.\-]*)>(.*?)" + _M3 + r"</(\1)>", re.DOTALL)
-
-
-def minimax_m3(text: str, tools: list[Tool] | None) -> dict[str, Any]:
-    """MiniMax M3: each tag behind the family's prefix, parameters as tags of their names."""
-    opening = _M3_NAME.match(text)
-    if opening is None:
-        raise ValueError("no name")
-    arguments: dict[str, Any] = {}
-    at = opening.end()
-    while (match := _M3_PARAMETER.match(text, at)) is not None:
-        arguments[match[1]] = _value(match[2])
-        at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
-    if text[at:].strip() != "]<]minimax[>[</invoke>":
-        raise ValueError("something stands between the parameters")
-    return _call(opening[1], arguments)
+    return call_of(match[2], json.loads(match[3]), match[1])
 
 
 def python_calls(text: str, tools: list[Tool] | None) -> list[dict[str, Any]]:
@@ -165,7 +113,7 @@ def _python_call(node: ast.expr) -> dict[str, Any]:
     if not isinstance(node, ast.Call) or node.args or any(keyword.arg is None for keyword in node.keywords):
         raise ValueError("not a call with keyword arguments")
     arguments = {str(keyword.arg): _python_value(keyword.value) for keyword in node.keywords}
-    return _call(ast.unparse(node.func), arguments)
+    return call_of(ast.unparse(node.func), arguments)
 
 
 _JSON_WORDS = {"true": True, "false": False, "null": None}
@@ -181,15 +129,6 @@ def _python_value(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-_IFM_NAME = re.compile(r"<ifm\|tool_call>([^<]*)")
-_IFM_ARGUMENT = re.compile(r"<ifm\|arg_key>([^<]*)</ifm\|arg_key>\s*<ifm\|arg_value>(.*?)</ifm\|arg_value>", re.DOTALL)
-
-
-def k2_horizon(text: str, tools: list[Tool] | None) -> dict[str, Any]:
-    """K2 Horizon: a name, then keys and values."""
-    return _call(_only(_IFM_NAME, text), {key.strip(): _value(raw) for key, raw in _IFM_ARGUMENT.findall(text)})
-
-
 _PLAMO_PART = "<|plamo:{}_tool_{}:plamo|>"
 
 
@@ -198,7 +137,7 @@ def plamo(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     name, arguments = (
         _between(text, *(_PLAMO_PART.format(w, part) for w in ("begin", "end"))) for part in ("name", "arguments")
     )
-    return _call(name, json.loads(arguments.partition("<|plamo:msg|>")[2] or arguments))
+    return call_of(name, json.loads(arguments.partition("<|plamo:msg|>")[2] or arguments))
 
 
 def _between(text: str, start: str, end: str) -> str:
@@ -217,21 +156,14 @@ def harmony(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     header, _, body = text.partition("<|message|>")
     for end in ("<|call|>", "<|end|>", "<|return|>"):
         body = body.removesuffix(end)
-    return _call(_only(_RECIPIENT, header), json.loads(body))
+    return call_of(only(_RECIPIENT, header), json.loads(body))
 
 
 def solar(text: str, tools: list[Tool] | None) -> dict[str, Any]:
     """Solar Open: an id, a name and JSON arguments, each behind a marker."""
     call_id = _between(text, "<|tool_call:begin|>", "<|tool_call:name|>")
     arguments = _between(text, "<|tool_call:args|>", "<|tool_call:end|>")
-    return _call(_between(text, "<|tool_call:name|>", "<|tool_call:args|>"), json.loads(arguments), call_id.strip())
-
-
-def _only(pattern: re.Pattern[str], text: str) -> str:
-    match = pattern.search(text)
-    if match is None:
-        raise ValueError("no name")
-    return match[1]
+    return call_of(_between(text, "<|tool_call:name|>", "<|tool_call:args|>"), json.loads(arguments), call_id.strip())
 
 
 _OWN: dict[str, Parser] = {

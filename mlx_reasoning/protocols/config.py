@@ -84,7 +84,8 @@ class ReasoningConfig:
         channel: labels after the opener.
         answer_frames: pairs of markers around the answer.
         end_of_turn: strings that end a turn, where they arrive as text.
-        dropped: markers that say nothing about routing and are swallowed wherever they stand.
+        dropped: markers that say nothing about routing and are swallowed wherever they stand; a "…" in one is up to 64
+            characters of one line without "<".
         detection: by token id where the marker is one token ("auto"), always ("token"), or never ("text").
         anchor: where a word-like opener opens in a text: first, after a closer or at column 0 outside a code
             fence ("line"); only first or after a closer ("start"); "anywhere".
@@ -144,6 +145,7 @@ class FrameProtocol:
         routes: patterns over a header, and the kind of body that the first match means; else it is the response.
         bare: how a header without its opener may begin, as a turn does whose prompt ends with the opener.
         call_ends: what ends a call outside its strings; markers, or rows of markers and names.
+        calls_in_answers: the family's call markers may stand in an answer's body, and are calls there too.
         to_answer: what ends a thought and begins the answer.
     """
 
@@ -157,6 +159,7 @@ class FrameProtocol:
     routes: tuple[tuple[str, FrameKind], ...] = ()
     bare: tuple[str, ...] = ()
     call_ends: tuple[str, ...] = ()
+    calls_in_answers: bool = False
     to_answer: str = ""
 
     @property

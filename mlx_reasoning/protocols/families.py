@@ -94,6 +94,7 @@ _COHERE = _tags(
         AnswerFrame("<|START_TEXT|>", "<|END_TEXT|>", never_prose=True),
     ),
     end_of_turn=("<|END_OF_TURN_TOKEN|>",),
+    dropped=("<co>", "</co:…>"),
 )
 _MISTRAL = _tags("[THINK]", "[/THINK]", never_prose=True, calls_in_reasoning="never", end_of_turn=("</s>",))
 _APERTUS = _tags(

@@ -154,6 +154,7 @@ ATEM = ToolCallFormat(
     "muse_spark",
     "<atem:function_calls>",
     "</atem:function_calls>",
+    shape=("<atem:invoke",),
     quotes=(Quote("<atem:parameter", "</atem:parameter>"),),
     whole_ends=("</atem:invoke>", "</atem:function_calls>"),
 )

@@ -23,6 +23,7 @@ ONYX = FrameProtocol(
     routes=((r"to=self\b", "reasoning"), (r"to=(?!user\b|commentary\b)\S", "call")),
     bare=("assistant", "to="),
     call_ends=("<|eom|>", "<|eot|>"),
+    calls_in_answers=True,
     to_answer="<|eom|><|start|>assistant to=user<|message|>",
 )
 XTML = FrameProtocol(

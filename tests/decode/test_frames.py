@@ -160,3 +160,35 @@ def test_a_thoughts_header_is_counted_with_it() -> None:
         decoder.push(token)
     decoder.finish()
     assert decoder.reasoning_tokens == len(thought)
+
+
+ATEM = (
+    '<atem:function_calls>\n<atem:invoke name="f">\n<atem:parameter name="x">1</atem:parameter>\n</atem:invoke>\n'
+    "</atem:function_calls>"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        (f" to=user<|message|>Look: {ATEM}<|eot|>", ("", "Look: ", [{"x": 1}])),
+        (f" to=user<|message|>{ATEM} Done.<|eot|>", ("", " Done.", [{"x": 1}])),
+        (f" to=user<|message|>{ATEM}{ATEM}<|eot|>", ("", "", [{"x": 1}, {"x": 1}])),
+        (
+            f" to=self<|message|>Not {ATEM}<|eom|><|start|>assistant to=user<|message|>b<|eot|>",
+            (f"Not {ATEM}", "b", []),
+        ),
+        (
+            " to=user<|message|>The tag <atem:function_calls> opens it.<|eot|>",
+            ("", "The tag <atem:function_calls> opens it.", []),
+        ),
+        (f" to=f<|message|>{ATEM}<|eom|>", ("", "", [{"x": 1}])),
+    ],
+)
+def test_a_call_of_muse_counts_in_an_answer_and_is_text_in_a_thought(
+    text: str, want: tuple[str, str, list[Any]]
+) -> None:
+    for chunks in every_cut(text):
+        split = split_reasoning(chunks, "muse", prompt_tail="<|start|>assistant")
+        assert (split.reasoning, split.content, [call.arguments for call in split.tool_calls]) == want
+        assert not split.rejected

@@ -11,8 +11,10 @@ from mlx_reasoning import OptionError, ReasoningConfig, StartState, family, make
 from mlx_reasoning.decode import tables as tables_module
 from mlx_reasoning.decode.calls import CAP
 from mlx_reasoning.decode.tables import DecoderTables
+from mlx_reasoning.decode.tool_calls import misfit
 from mlx_reasoning.events import event_to_dict
 
+from ..cuts import every_cut
 from ..vocab import QWEN, byte_tokenizer
 
 SCHEMA = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
@@ -273,3 +275,78 @@ def test_a_users_tag_behind_the_last_turn_does_not_count() -> None:
 
     prompt = "<|im_start|>assistant\nhi<|im_end|>\n<|im_start|>user\nwhat does\n<think> do?"
     assert start_state(prompt, "qwen3") is StartState.outside
+
+
+CITED = [
+    ("Seen <co>twelve</co: 0:[1]> times", "Seen twelve times"),
+    ("<co>a</co: 0:[1,2],1:[0]><co>b</co: 3:[4]>", "ab"),
+    ("</co: never\nclosed>", "</co: never\nclosed>"),
+    ("a </co:" + "x" * 80 + ">", "a </co:" + "x" * 80 + ">"),
+    ("ends </co: 0", "ends </co: 0"),
+]
+
+
+@pytest.mark.parametrize(("written", "shown"), CITED)
+def test_the_marks_of_a_citation_are_dropped_and_its_text_stays(written: str, shown: str) -> None:
+    text = f"<|START_THINKING|>{written}!<|END_THINKING|><|START_RESPONSE|>{written}<|END_RESPONSE|>"
+    for chunks in every_cut(text):
+        split = split_reasoning(chunks, "cohere-command-a")
+        assert (split.reasoning, split.content) == (f"{shown}!", shown)
+
+
+NESTED = {
+    "type": "object",
+    "properties": {
+        "place": {"type": "object", "properties": {"zip": {"type": "string"}}, "required": ["zip"]},
+        "days": {"type": "array", "items": {"type": "integer"}},
+        "unit": {"anyOf": [{"enum": ["C", "F"]}, {"type": "null"}]},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"place": {"zip": "1"}, "days": [1, 2], "unit": None}, ""),
+        ({"place": {"zip": 1}}, "the argument 'place.zip' is of the wrong type: 1"),
+        ({"place": {}}, "the argument 'place.zip' is missing"),
+        ({"days": [1, "2"]}, "the argument 'days[1]' is of the wrong type: '2'"),
+        ({"unit": "K"}, "the argument 'unit' is none of ['C', 'F']"),
+        ({"more": {"x": [object]}}, ""),
+    ],
+)
+def test_arguments_are_checked_as_deep_as_their_schema_goes(arguments: dict[str, Any], problem: str) -> None:
+    assert misfit(arguments, NESTED) == problem
+
+
+TEXTS = typed("string")
+BARE = [
+    ("hy3", "<tool_calls>\n<tool_call>f<tool_sep>\n<arg_key>x</arg_key>\n<arg_value>{}</arg_value>\n</tool_call>\n</tool_calls>"),
+    ("k2-horizon", "<ifm|tool_calls><ifm|tool_call>f<ifm|arg_key>x</ifm|arg_key><ifm|arg_value>{}</ifm|arg_value></ifm|tool_call></ifm|tool_calls>"),
+    ("minimax-m3", ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="f">]<]minimax[>[<x>{}]<]minimax[>[</x>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>'),
+    ("qwen3.5", "<tool_call>\n<function=f>\n<parameter=x>\n{}\n</parameter>\n</function>\n</tool_call>"),
+    ("glm-4.7", "<tool_call>f<arg_key>x</arg_key><arg_value>{}</arg_value></tool_call>"),
+    ("deepseek-v4", '<｜DSML｜tool_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="x" string="true">{}</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜tool_calls>'),
+    ("minicpm5", '<function name="f"><param name="x">{}</param></function>'),
+    ("seed-oss", "<seed:tool_call>\n<function=f>\n<parameter=x>{}</parameter>\n</function>\n</seed:tool_call>"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "shape"), BARE)
+@pytest.mark.parametrize("value", ["12", "true", "3.0", "[1]", "plain"])
+def test_a_bare_value_is_text_where_the_schema_says_so(name: str, shape: str, value: str) -> None:
+    split = split_reasoning(shape.replace("{}", value), name, tools=TEXTS)
+    assert [call.arguments for call in split.tool_calls] == [{"x": value}], split.rejected
+
+
+M3 = "]<]minimax[>["
+
+
+def test_minimax_m3_nests_fields_and_items() -> None:
+    inner = (
+        f"{M3}<place>{M3}<zip>1{M3}</zip>{M3}<tags>{M3}<item>a{M3}</item>{M3}<item>b{M3}</item>{M3}</tags>{M3}</place>"
+    )
+    text = f'{M3}<tool_call>{M3}<invoke name="f">{inner}{M3}<n>2{M3}</n>{M3}</invoke>{M3}</tool_call>'
+    for chunks in every_cut(text):
+        calls = split_reasoning(chunks, "minimax-m3").tool_calls
+        assert [call.arguments for call in calls] == [{"place": {"zip": 1, "tags": ["a", "b"]}, "n": 2}]

@@ -383,3 +383,27 @@ def test_a_template_that_reads_thoughts_as_content_parts_gets_them_so(key: str) 
     messages.append({"role": "user", "content": "And?"})
     text = render(tokenizer, messages, profile=family("mistral")).text
     assert text == "<user>Hi<assistant>[THINK]a[/THINK]b<user>And?"
+
+
+ONE_SYSTEM = """{% for m in messages %}{% if m.role == 'system' %}{% if loop.first %}<system>{{ m.content | trim }}
+{%- else %}OTHERS{% endif %}{% else %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}"""
+
+
+@pytest.mark.parametrize("others", ["", "{{ raise_exception('only the first may be a system message') }}"])
+@pytest.mark.parametrize("places", [(0, 0), (0, 1), (1,), (0, 0, 2)], ids=str)
+def test_system_messages_are_one_where_the_template_takes_one(others: str, places: tuple[int, ...]) -> None:
+    tokenizer = byte_tokenizer(QWEN, template=ONE_SYSTEM.replace("OTHERS", others))
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}, USER]
+    for count, place in enumerate(places):
+        messages.insert(place + count, {"role": "developer" if count else "system", "content": f" rule {count}"})
+    given = copy.deepcopy(messages)
+    text = render(tokenizer, messages, profile=PLAIN).text
+    rules = "\n\n".join(f" rule {count}" for count in range(len(places))).strip()
+    assert text == f"<system>{rules}<user>Hi<assistant>Yes?<user>Hi"
+    assert messages == given
+
+
+def test_system_messages_stay_where_the_template_takes_them() -> None:
+    messages = [{"role": "system", "content": "a"}, {"role": "system", "content": "b"}, USER]
+    text = render(chatml(), messages, profile=QWEN3).text
+    assert text.startswith("<|im_start|>system\na<|im_end|>\n<|im_start|>system\nb<|im_end|>\n<|im_start|>user")

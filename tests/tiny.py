@@ -130,11 +130,21 @@ SHAPES = {
 }
 
 
-def write_checkpoint(folder: Path, kind: str = "qwen3", *, seed: int = 0, **config: Any) -> Path:
-    """Writes a random checkpoint of a kind; further keywords change its config."""
+def write_checkpoint(
+    folder: Path,
+    kind: str = "qwen3",
+    *,
+    seed: int = 0,
+    template: str | None = None,
+    added: list[str] | None = None,
+    **config: Any,
+) -> Path:
+    """Writes a random checkpoint of a kind, or with a template and added tokens of its own; further keywords change
+    its config."""
     shape = SHAPES[kind]
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = byte_tokenizer(shape.added, special=shape.special, template=shape.template)
+    own = shape.added if added is None else added
+    tokenizer = byte_tokenizer(own, special=shape.special, template=template or shape.template)
     tokenizer.eos_token = shape.eos
     tokenizer.bos_token = shape.bos
     tokenizer.save_pretrained(folder)

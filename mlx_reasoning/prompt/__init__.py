@@ -67,7 +67,8 @@ def render(
         normalized(message, at, profile.reasoning, template.source) for at, message in enumerate(checked(messages))
     ]
     wish = thinking if thinking is not None or effort is None else effort != "none"
-    turns = _with_word(turns, profile.prompt.word(wish))
+    turns = _with_word(_with_one_system(template, turns), profile.prompt.word(wish))
+    turns = _without_joints(template, turns)
     if continue_final_message is None:
         continue_final_message = turns[-1]["role"] == "assistant" and "tool_calls" not in turns[-1]
     if continue_final_message:
@@ -81,6 +82,32 @@ def render(
     if not ids:
         raise PromptError("the chat template renders these messages to nothing: give at least one message with text")
     return RenderedPrompt(text, ids, start_state(tail, profile), notes)
+
+
+def _with_one_system(template: Template, turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The conversation with its system messages in one at the front, where the template refuses or drops the others."""
+    system = [turn for turn in turns if turn["role"] == "system"]
+    if not system or system == turns[:1]:
+        return turns
+    shown = template.attempt(turns)
+    if shown is not None and all(turn["content"].strip() in shown for turn in system):
+        return turns
+    whole = "\n\n".join(turn["content"] for turn in system if turn["content"])
+    return [{**system[0], "content": whole}, *(turn for turn in turns if turn["role"] != "system")]
+
+
+def _without_joints(template: Template, turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Texts before calls without the white space that the template puts there again, so that what was generated comes
+    out as it was."""
+    whole = list(turns)
+    for at, turn in enumerate(turns):
+        content = turn["content"]
+        if "tool_calls" not in turn or not content or not content[-1].isspace() or not content.strip():
+            continue
+        joint = template.joint(turns, at)
+        if joint and content.endswith(joint):
+            whole[at] = {**turn, "content": content[: -len(joint)]}
+    return whole
 
 
 def _with_word(turns: list[dict[str, Any]], word: str) -> list[dict[str, Any]]:

@@ -42,6 +42,20 @@ class Template:
                     continue
             raise PromptError(self._refusal(turns, error)) from error
 
+    def joint(self, turns: list[dict[str, Any]], at: int) -> str:
+        """The white space that the template itself puts between the text and the calls of a message."""
+        text = "Zq" + self._tail_of(turns[at])
+        shown = self.attempt([*turns[:at], {**turns[at], "content": text}])
+        if shown is None or text not in shown:
+            return ""
+        behind = shown.rpartition(text)[2]
+        return behind[: len(behind) - len(behind.lstrip())]
+
+    @staticmethod
+    def _tail_of(turn: dict[str, Any]) -> str:
+        """A word of the message, so that what is looked for stands nowhere else."""
+        return str(turn["content"]).strip()[-8:]
+
     def attempt(self, turns: list[dict[str, Any]]) -> str | None:
         """Without a generation prompt; None where the template will not."""
         try:
@@ -75,9 +89,22 @@ class Template:
         return f"the chat template refuses the messages, at messages[{at}] ({turns[at]['role']}): {reason}"
 
 
+def _thought_of(turn: dict[str, Any]) -> str | None:
+    return next((turn[key] for key in THOUGHT_KEYS if turn.get(key)), None)
+
+
+def _with_one_text(turn: dict[str, Any]) -> dict[str, Any]:
+    """What was said beside a call as the end of its thought, for a template (gpt-oss) that takes one of the two."""
+    thought = _thought_of(turn)
+    if "tool_calls" not in turn or not turn["content"] or thought is None:
+        return turn
+    key = next(key for key in THOUGHT_KEYS if turn.get(key))
+    return {**turn, "content": "", key: f"{thought}\n\n{turn['content']}"}
+
+
 def _with_parts(turn: dict[str, Any]) -> dict[str, Any]:
     """A thought as the first part of the content."""
-    thought = next((turn[key] for key in THOUGHT_KEYS if turn.get(key)), None)
+    thought = _thought_of(turn)
     if thought is None:
         return turn
     texts = [{"type": "text", "text": turn["content"]}] if turn["content"] else []
@@ -97,6 +124,8 @@ def _other_spellings(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any
     if any(turn["content"] is None for turn in turns):
         yield [{**turn, "content": turn["content"] or ""} for turn in turns]
         yield [{**turn, "content": turn["content"] or ""} for turn in spelled]
+    if any("tool_calls" in turn and turn["content"] and _thought_of(turn) for turn in turns):
+        yield [_with_one_text(turn) for turn in turns]
 
 
 def _with_spelled_arguments(turn: dict[str, Any]) -> dict[str, Any]:

@@ -407,3 +407,30 @@ def test_system_messages_stay_where_the_template_takes_them() -> None:
     messages = [{"role": "system", "content": "a"}, {"role": "system", "content": "b"}, USER]
     text = render(chatml(), messages, profile=QWEN3).text
     assert text.startswith("<|im_start|>system\na<|im_end|>\n<|im_start|>system\nb<|im_end|>\n<|im_start|>user")
+
+
+EITHER = """{% for m in messages %}{% if m.tool_calls and m.content and m.thinking %}
+{{- raise_exception('not both') }}{% endif %}<{{ m.role }}>{{ m.thinking or '' }}|{{ m.content or '' }}{% endfor %}"""
+
+
+def test_a_template_that_takes_a_thought_or_a_text_beside_a_call_gets_both_in_one() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": {}}}
+    messages: list[dict[str, Any]] = [USER, {"role": "assistant", "content": "Look.", "reasoning": "plan"}]
+    messages[1]["tool_calls"] = [call]
+    messages.append({"role": "tool", "content": "1", "tool_call_id": "c"})
+    text = render(byte_tokenizer(QWEN, template=EITHER), messages, profile=family("gpt-oss")).text
+    assert text == "<user>|Hi<assistant>plan\n\nLook.|<tool>|1"
+
+
+@pytest.mark.parametrize("joint", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("space", ["", "\n", "\n\n", " "])
+def test_the_white_space_before_a_call_is_not_written_twice(joint: str, space: str) -> None:
+    calling = "{% if m.tool_calls %}{{ 'JOINT' }}<call>{% endif %}"
+    template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}" + calling + "{% endfor %}"
+    tokenizer = byte_tokenizer(QWEN, template=template.replace("JOINT", joint.replace("\n", "\\n")))
+    calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": {}}}]
+    messages: list[dict[str, Any]] = [USER, {"role": "assistant", "content": f"Look:{space}"}, USER]
+    messages[1]["tool_calls"] = calls
+    text = render(tokenizer, messages, profile=QWEN3).text
+    kept = space.removesuffix(joint) if joint else space
+    assert text == f"<user>Hi<assistant>Look:{kept}{joint}<call><user>Hi"

@@ -18,9 +18,10 @@ from ..errors import (
     OptionError,
     UnsupportedArchitectureError,
 )
+from ..protocols.checkpoint import unwrapped
 from ..protocols.config import ModelProfile
 from ..protocols.families import family
-from ..protocols.resolve import Wanted, resolve_profile, unwrapped
+from ..protocols.resolve import Wanted, resolve_profile
 from .cache import PromptCache
 from .checkpoint import check_adapter, check_checkpoint, read_generation_config
 from .hub import ADAPTER_FILES, DownloadProgress, locate

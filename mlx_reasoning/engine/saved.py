@@ -21,7 +21,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.models.cache import load_prompt_cache, save_prompt_cache
 
 from ..errors import SessionFileError
-from ..protocols.resolve import unwrapped
+from ..protocols.checkpoint import unwrapped
 from .cache import PromptCache
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from ..errors import PromptError
 from ..messages import Tool
-from ..protocols.resolve import unwrapped
+from ..protocols.checkpoint import unwrapped
 from .spelling import THOUGHT_KEYS, thought_is_a_part
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -68,22 +68,16 @@ def _with_thought(render: Render) -> Iterator[tuple[str, str]]:
 def _from_closed_block(render: Render) -> Probed | None:
     """An empty block that the template puts before an answer without a thought."""
     messages = [{"role": "user", "content": "Hi"}]
+    before = render(messages, add_generation_prompt=False) or ""
     for switch in ("enable_thinking", "thinking"):
         on, off = (render(messages, **{switch: value}) for value in (True, False))
         if on is None or off is None or on == off:
             continue
-        for longer, shorter in ((off, on), (on, off)):
-            markers = _MARKER.findall(longer[len(_common(longer, shorter)) :])
+        for prompt in (off, on):
+            markers = _MARKER.findall(prompt[len(before) :] if prompt.startswith(before) else prompt[-128:])[-2:]
             if len(markers) == 2 and _is_pair(markers[0], markers[1]):
                 return _probed(markers[0], markers[1], f"the template writes an empty block where {switch} is off")
     return None
-
-
-def _common(left: str, right: str) -> str:
-    for at, (a, b) in enumerate(zip(left, right, strict=False)):
-        if a != b:
-            return left[:at]
-    return left[: min(len(left), len(right))]
 
 
 def _is_pair(opener: str, closer: str) -> bool:
@@ -97,6 +91,21 @@ def _probed(opener: str, closer: str, how: str) -> Probed | None:
         return None
     never_prose = bool(_NEVER_PROSE.search(opener) and _NEVER_PROSE.search(closer))
     return Probed(ReasoningConfig(opener, closer, never_prose=never_prose), f"{how}: {opener!r} and {closer!r}")
+
+
+def end_of_turn(render: Render, tokens: Collection[str], own: Collection[str]) -> str | None:
+    """The token with which a template ends an answer; None where it writes none there.
+
+    Args:
+        tokens: that a tokenizer adds to its vocabulary.
+        own: markers of the family's that may stand before it.
+    """
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": _ANSWER}]
+    behind = (render(messages, add_generation_prompt=False) or "").rpartition(_ANSWER)[2]
+    for marker in _MARKER.findall(behind):
+        if marker not in own:
+            return marker if marker in tokens else None
+    return None
 
 
 _Spelling = Callable[[str, str], dict[str, Any]]

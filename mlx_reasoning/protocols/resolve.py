@@ -9,109 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from . import formats
-from .config import EFFORTS, ModelProfile, PromptStrategy, ReasoningConfig, ToolCallFormat
+from .checkpoint import Checkpoint, compared_with
+from .config import EFFORTS, ModelProfile, PromptStrategy, ReasoningConfig
 from .families import FAMILIES, family
-from .probe import call_format, called, history, probe
+from .probe import end_of_turn, history, probe
 
 Wanted: TypeAlias = "Literal['auto'] | str | ReasoningConfig | ModelProfile | None"
 
 _SWITCHES = ("enable_thinking", "thinking", "thinking_mode", "thinking_budget", "reasoning")
-_FORMATS = [value for value in vars(formats).values() if isinstance(value, ToolCallFormat) and value.opener]
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """What a checkpoint shows of itself, read once.
-
-    Args:
-        called: a conversation with a call, rendered.
-        calls: the format of that call.
-        spelled: a format that only stands in the template.
-    """
-
-    template: str
-    vocabulary: frozenset[str]
-    variables: frozenset[str]
-    tokenizer: Any
-    called: str = ""
-    calls: ToolCallFormat | None = None
-    spelled: ToolCallFormat | None = None
-
-    @property
-    def any_calls(self) -> ToolCallFormat | None:
-        return self.calls or self.spelled
-
-    @classmethod
-    def of(cls, tokenizer: Any) -> Checkpoint:
-        template = getattr(tokenizer, "chat_template", None) or ""
-        if isinstance(template, dict):
-            template = template.get("default") or next(iter(template.values()), "")
-        shown = cls(str(template), frozenset(tokenizer.get_vocab()), template_variables(str(template)), tokenizer)
-        text = called(shown.render) or ""
-        return replace(shown, called=text, calls=_calls_in(text, shown), spelled=_calls_spelled(shown.template))
-
-    def reads(self, name: str) -> bool:
-        """Whether the template looks at a variable of this name that its caller may set."""
-        return name in self.variables
-
-    def generation_prompt(self, **arguments: Any) -> str | None:
-        """A short conversation's prompt, or None where the template refuses."""
-        return self.render([{"role": "user", "content": "Hi"}], **arguments)
-
-    def render(self, messages: list[dict[str, Any]], **arguments: Any) -> str | None:
-        """Messages as the template has them, up to the generation prompt, or None where it refuses."""
-        if not self.template:
-            return None
-        arguments = {"add_generation_prompt": True} | arguments
-        try:
-            return str(unwrapped(self.tokenizer).apply_chat_template(messages, tokenize=False, **arguments))
-        except Exception:  # a template is somebody's program, and may raise anything
-            return None
-
-
-def template_variables(template: str) -> frozenset[str]:
-    """The variables of a template that its caller may set."""
-    from jinja2 import meta
-
-    tree = _parsed(template)
-    return frozenset() if tree is None else frozenset(meta.find_undeclared_variables(tree))
-
-
-def _parsed(template: str) -> Any:
-    """The template's tree; None where it is no template."""
-    from jinja2 import Environment, TemplateError
-
-    environment = Environment(extensions=["jinja2.ext.loopcontrols"])
-    plain = re.sub(r"\{%-?\s*(?:end)?generation\s*-?%\}", "", template)  # transformers' own tag
-    try:
-        return environment.parse(plain)
-    except TemplateError:
-        return None
-
-
-def compared_with(template: str, name: str) -> set[str]:
-    """The words that a template compares a variable with."""
-    from jinja2 import nodes
-
-    words: set[str] = set()
-    tree = _parsed(template)
-    for compare in tree.find_all(nodes.Compare) if tree is not None else ():
-        if any(
-            found.name == name
-            for found in [compare.expr, *compare.expr.find_all(nodes.Name)]
-            if isinstance(found, nodes.Name)
-        ):
-            words |= {str(const.value) for operand in compare.ops for const in operand.find_all(nodes.Const)}
-    return words
-
-
-def unwrapped(tokenizer: Any) -> Any:
-    """The Hugging Face tokenizer inside mlx-lm's wrapper, whose templates get no arguments but the caller's."""
-    return tokenizer._tokenizer if type(tokenizer).__name__ == "TokenizerWrapper" else tokenizer
 
 
 def resolve_profile(reasoning: Wanted = "auto", *, model_type: str | None, tokenizer: Any) -> ModelProfile:
@@ -124,9 +32,15 @@ def resolve_profile(reasoning: Wanted = "auto", *, model_type: str | None, token
     Raises:
         UnknownFamilyError: there is no family of that name; the message lists the names.
     """
-    shown = Checkpoint.of(tokenizer)
     if isinstance(reasoning, ModelProfile):
         return reasoning
+    shown = Checkpoint.of(tokenizer)
+    return _with_end(_chosen(reasoning, model_type, shown), shown)
+
+
+def _chosen(
+    reasoning: Literal["auto"] | str | ReasoningConfig | None, model_type: str | None, shown: Checkpoint
+) -> ModelProfile:
     if isinstance(reasoning, ReasoningConfig):
         return ModelProfile("custom", reasoning, shown.any_calls, evidence=("the markers were given by the caller",))
     if reasoning is None:
@@ -137,6 +51,15 @@ def resolve_profile(reasoning: Wanted = "auto", *, model_type: str | None, token
     if reasoning != "auto":
         return _fitted(_spelled(family(reasoning), shown), shown, f"the caller named the family {reasoning!r}")
     return _resolve(model_type, shown)
+
+
+def _with_end(profile: ModelProfile, shown: Checkpoint) -> ModelProfile:
+    """The profile with the token that ends a turn in the template among those that stop the model."""
+    own = profile.frames.markers if profile.frames is not None else ()
+    own += tuple(frame.end for frame in profile.reasoning.answer_frames) if profile.reasoning is not None else ()
+    end = end_of_turn(shown.render, shown.added, own)
+    ids = () if end is None else (int(shown.tokenizer.convert_tokens_to_ids(end)),)
+    return replace(profile, stop_token_ids=(*profile.stop_token_ids, *ids))
 
 
 def _spelled(row: ModelProfile, shown: Checkpoint) -> ModelProfile:
@@ -206,30 +129,6 @@ def _likeness(row: ModelProfile, shown: Checkpoint, prompt: str) -> tuple[int, .
     switches = [name for name in _SWITCHES if shown.reads(name)]
     switch = (row.prompt.switch in switches) if row.prompt.switch else not switches
     return int(header), told, int(calls), int(switch)
-
-
-def _calls_in(text: str, shown: Checkpoint) -> ToolCallFormat | None:
-    """The format of a call that a template has rendered."""
-    if not text:
-        return None
-    plain = shown.render([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "x"}]) or ""
-    return call_format(text, plain, _FORMATS)
-
-
-def _calls_spelled(template: str) -> ToolCallFormat | None:
-    """The format whose markers stand in a template; the one that says most where several do."""
-    fitting = [calls for calls in _FORMATS if _is_spelled(calls, template)]
-    return max(fitting, key=lambda calls: len("".join(calls.shape)), default=None)
-
-
-def _is_spelled(calls: ToolCallFormat, template: str) -> bool:
-    if calls.opener not in template:
-        return False
-    if calls is formats.HERMES:
-        return not any(word in template for word in ("<function=", "<arg_key>"))
-    if calls.shape == "identifier":
-        return all(quote.start in template for quote in calls.quotes)
-    return not calls.shape or any(start in template for start in calls.shape)
 
 
 def _fitted(row: ModelProfile, shown: Checkpoint, *evidence: str) -> ModelProfile:

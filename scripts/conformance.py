@@ -118,6 +118,9 @@ def main() -> None:
             continue
         level, got = grade(name, fixture, record)
         table[name][level] += 1
+        if (fixture.get("expected") or {}).get("reasoning_content"):
+            table[name]["with a thought"] += 1
+            table[name]["of them"] += level in ("pass", "soft")
         if level in ("miss", "cut") and table[name]["shown"] < arguments.show:
             table[name]["shown"] += 1
             print(
@@ -126,10 +129,15 @@ def main() -> None:
             print(f"   want {json.dumps(fixture.get('expected'), ensure_ascii=False)}")
             print(f"   got  {got.reasoning!r} {got.content!r} {calls_of(got)}")
             print(f"        {[(rejection.reason, rejection.detail) for rejection in got.rejected]}")
-    lines = ["| family | fixtures | pass | soft | miss |", "| --- | --- | --- | --- | --- |"]
-    for name, count in sorted(table.items()):
+    lines = [
+        "| family | fixtures | pass | soft | miss | with a thought: right |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    whole = sum(table.values(), Counter())
+    for name, count in [*sorted(table.items()), ("all", whole)]:
         total = sum(count[level] for level in ("pass", "soft", "miss", "cut"))
-        lines.append(f"| {name} | {total} | {count['pass']} | {count['soft']} | {count['miss'] + count['cut']} |")
+        row = (name, total, count["pass"], count["soft"], count["miss"] + count["cut"])
+        lines.append(f"| {' | '.join(map(str, row))} | {count['of them']} of {count['with a thought']} |")
     print("\n".join(lines))
     if arguments.markdown:
         arguments.markdown.write_text("\n".join(lines) + "\n")

@@ -26,6 +26,9 @@ class Counting:
         self.longest = max(self.longest, len(ids) if hasattr(ids, "__len__") else 1)
         return self._tokenizer.decode(ids, **keywords)
 
+    def __len__(self) -> int:
+        return len(self._tokenizer)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tokenizer, name)
 
@@ -52,9 +55,8 @@ def test_a_stream_makes_one_detokenizer_and_never_decodes_its_past(
     decoder = make_token_stream_decoder(tokenizer, family(name), tables=tables)
     before = tokenizer.calls
     ids = tokenizer.encode(opener + LONG + closer + "b", add_special_tokens=False)
-    given = shown = behind = 0
-    for token in ids:
-        given += 1  # a token is a character here
+    shown = behind = 0
+    for given, token in enumerate(ids, 1):  # a token is a character here
         shown += sum(len(getattr(event, "text", "")) for event in decoder.push(token))
         behind = max(behind, given - shown - len(opener))
     decoder.finish("stop")

@@ -79,10 +79,23 @@ class Teacher:
         digits = self.random.choice((1, 1, 2, 2, 3, 3, 3, 4, 4, 4))
         return self.random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
-    def pair(self) -> tuple[int, int]:
-        return self.draw(lambda: (self.number(), self.number()))
+    def hard(self, share: float) -> bool:
+        """Whether to ask what a small model gets wrong most: a share of the lessons, nothing of the evaluation."""
+        return not self.evaluation and self.random.random() < share
+
+    def pair(self, *, near: bool = False) -> tuple[int, int]:
+        """Two numbers; `near` ones have the places on the left in common, or all of them."""
+
+        def close() -> tuple[int, int]:
+            a = self.number()
+            width = 10 ** self.random.randrange(len(str(a)))
+            return a, abs(a + self.random.randint(-9, 9) * width) % 10000
+
+        return self.draw(close if near or self.hard(0.2) else lambda: (self.number(), self.number()))
 
     def word(self) -> str:
+        if self.hard(0.15):
+            return self.draw(lambda: self.invented(1, 2) * 2)
         return self.draw(lambda: self.random.choice(WORDS) if self.random.random() < 0.5 else self.invented(2, 4))
 
     def invented(self, low: int, high: int) -> str:
@@ -145,14 +158,13 @@ def compare_steps(a: int, b: int) -> tuple[str, str]:
     """The places from the left until they differ, and the sign."""
     width = max(len(str(a)), len(str(b)))
     left, right = str(a).zfill(width), str(b).zfill(width)
-    steps = []
-    sign = "="
-    for x, y in zip(left, right, strict=True):
+    lines, sign = [f"{left} and {right}"], "="
+    for place, x, y in zip(reversed(PLACES[:width]), left, right, strict=True):
         sign = "<" if x < y else ">" if x > y else "="
-        steps.append(f"{x}{sign}{y}")
+        lines.append(f"{place} {x}{sign}{y}")
         if sign != "=":
             break
-    return f"{left} and {right}: " + " ".join(steps), sign
+    return "\n".join(lines), sign
 
 
 def count_thought(letter: str, word: str) -> str:
@@ -165,9 +177,9 @@ def count_thought(letter: str, word: str) -> str:
 
 def sort_thought(numbers: list[int]) -> str:
     left, lines = [f"{n:02d}" for n in numbers], []
-    while left:
-        lines.append(" ".join(left) + f": smallest {min(left)}")
-        left.remove(min(left))
+    for number in sorted(left):
+        lines.append(" ".join(left) + f": smallest {number}")
+        left[left.index(number)] = "--"  # rows of one length are copied column by column
     return "\n".join(lines) + "\nSo " + ", ".join(map(str, sorted(numbers))) + "."
 
 
@@ -209,12 +221,7 @@ def subtract(teacher: Teacher) -> Lesson:
 
 
 def compare(teacher: Teacher) -> Lesson:
-    def near() -> tuple[int, int]:
-        a = teacher.number()
-        width = 10 ** teacher.random.randrange(len(str(a)))
-        return a, abs(a + teacher.random.randint(-9, 9) * width) % 10000
-
-    a, b = teacher.draw(near) if teacher.random.random() < 0.5 else teacher.pair()
+    a, b = teacher.pair(near=teacher.random.random() < 0.5)
     larger = teacher.random.random() < 0.5
     word = teacher.random.choice(("larger", "bigger", "greater") if larger else ("smaller", "less", "lower"))
     text = teacher.say(
@@ -229,9 +236,9 @@ def compare(teacher: Teacher) -> Lesson:
 
 def count(teacher: Teacher) -> Lesson:
     word = teacher.word()
-    letter = (
-        teacher.random.choice(word) if teacher.random.random() < 0.85 else teacher.random.choice("abcdefghilmnoprstuvw")
-    )
+    letter = teacher.random.choice(word if teacher.random.random() < 0.85 else "abcdefghilmnoprstuvw")
+    if teacher.hard(0.35):
+        letter = max(word, key=word.count)
     text = teacher.say(
         'How many {l}\'s are in "{w}"?', "How many {l} are in {w}?", "How many times does {l} appear in {w}?",
         'Count the letter {l} in "{w}".', "How many {l} in {w}?", "How many {l}'s in {w}?",
@@ -244,6 +251,9 @@ def count(teacher: Teacher) -> Lesson:
 def sort(teacher: Teacher) -> Lesson:
     def numbers() -> tuple[int, ...]:
         size = teacher.random.randint(3, 5)
+        if teacher.hard(0.4):
+            least = teacher.random.randrange(80)
+            return tuple(teacher.random.sample(range(least, least + 20), size))
         if teacher.random.random() < 0.9:
             return tuple(teacher.random.sample(range(100), size))
         return tuple(teacher.random.choices(range(100), k=size))

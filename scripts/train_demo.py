@@ -78,6 +78,13 @@ def train(options: argparse.Namespace) -> None:
         tokenizer = build_tokenizer([next(stream) for _ in range(20000)])
         tokenizer.chat_template = (FOLDER / "chat_template.jinja").read_text()
         tokenizer.save_pretrained(runs)
+    if options.torch:
+        import demo_torch
+
+        demo_torch.train(
+            options, CONFIG, tokenizer, LESSONS * 2, PARTS * 2, lambda weights: save(weights, tokenizer, out)
+        )
+        return
 
     def progress(step: Any) -> Any:
         """A warm-up, then a straight line down to nothing."""
@@ -121,7 +128,7 @@ def train(options: argparse.Namespace) -> None:
                   f"  {each * (steps - step - 1) / 60:.1f} min left", flush=True)  # fmt: skip
         if (step + 1) % 200 == 0 or step + 1 == steps:
             _store(model, optimizer, runs, step + 1)
-            save(model, tokenizer, out)
+            save(dict(tree_flatten(model.parameters())), tokenizer, out)
 
 
 def _begin_with(model: qwen3.Model, start: Path) -> None:
@@ -150,10 +157,10 @@ def _restore(model: nn.Module, optimizer: Any, runs: Path) -> int:
     return int(metadata["step"])
 
 
-def save(model: nn.Module, tokenizer: Any, out: Path) -> None:
+def save(weights: dict[str, Any], tokenizer: Any, out: Path) -> None:
     """Writes the checkpoint in bfloat16, as `mlx_lm.load` reads it."""
     out.mkdir(parents=True, exist_ok=True)
-    weights = {k: v.astype(mx.bfloat16) for k, v in tree_flatten(model.parameters())}
+    weights = {k: mx.array(v).astype(mx.bfloat16) for k, v in weights.items()}
     mx.save_safetensors(str(out / "model.safetensors"), weights, metadata={"format": "mlx"})
     eos = tokenizer.convert_tokens_to_ids("<|im_end|>")
     (out / "config.json").write_text(
@@ -172,6 +179,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="go on from the state in --runs")
     parser.add_argument("--start", type=Path, help="begin with this checkpoint's weights and vocabulary")
     parser.add_argument("--rate", type=float, default=0.02, help="the highest learning rate of the matrices")
+    parser.add_argument("--torch", action="store_true", help="train with PyTorch: faster on Linux without a GPU")
     parser.add_argument("--evaluate", action="store_true", help="evaluate the checkpoint in --out instead")
     parser.add_argument("--prompts", type=int, default=300, help="held-out prompts a task")
     parser.add_argument("--json", type=Path, help="write the figures here")

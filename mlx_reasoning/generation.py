@@ -6,7 +6,7 @@ Everything that can be wrong with a call is said when it is made, before the mod
 from __future__ import annotations
 
 import difflib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, Unpack
 
@@ -100,13 +100,20 @@ class _Tokens:
 
 
 def prepare(
-    model: LoadedModel, prompt: Prompt, given: dict[str, Any], *, controlled: bool = False, replay: Sequence[int] = ()
+    model: LoadedModel,
+    prompt: Prompt,
+    given: dict[str, Any],
+    *,
+    controlled: bool = False,
+    replay: Sequence[int] = (),
+    cache: Callable[[], PromptCache] | None = None,
 ) -> Turn:
     """A turn whose every option is checked; see `stream_generate`.
 
     Args:
         controlled: the turn can be asked to close its thoughts.
         replay: ids at the end of the prompt that the model wrote earlier in this turn: the decoder goes on from them.
+        cache: gives the cache to use, and is not asked before all else is checked.
     """
     check_names(given)
     sampling = _sampling(model, given)
@@ -128,9 +135,9 @@ def prepare(
     draft: LoadedModel | None = given.get("draft_model")
     if draft is not None and limits.active:
         raise OptionError("a thought cannot be limited while a draft model runs: leave draft_model out")
-    cache = _cache(model, tokens.ids, given, options)
-    cached = len(cache.ids)
-    loop = TokenLoop(model.model, tokens.ids[cached:], cache, options, draft_model=draft and draft.model)
+    used = _cache(model, tokens.ids, given if cache is None else {**given, "prompt_cache": cache()}, options)
+    cached = len(used.ids)
+    loop = TokenLoop(model.model, tokens.ids[cached:], used, options, draft_model=draft and draft.model)
     control = None
     if limits.active or (controlled and limits.closer and draft is None):
         control = ThoughtControl(loop, decoder, limits, options.stop_token_ids, options.max_tokens)

@@ -83,8 +83,8 @@ def train(
         taken = time.perf_counter() - began
         if (step + 1) % 20 == 0:
             left = taken / (step + 1 - first) * (options.steps - step - 1) / 60
-            print(f"step {step + 1}/{options.steps}  loss {mean:.4f}  {seen / taken:,.0f} tokens/s  {left:.1f} min left",
-                  flush=True)  # fmt: skip
+            print(f"step {step + 1}/{options.steps}  loss {mean:.4f}  {seen / taken:,.0f} tokens/s"
+                  f"  {left:.1f} min left", flush=True)  # fmt: skip
         if (step + 1) % 200 == 0 or step + 1 == options.steps:
             kept = {"step": step + 1, "model": model.state_dict(), "optimizers": [o.state_dict() for o in optimizers]}
             torch.save(kept, state.with_suffix(".partial"))

@@ -37,3 +37,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
         return loaded[kind]
 
     return of
+
+
+@pytest.fixture(scope="session")
+def demo() -> LoadedModel:
+    """The embedded model; do not change it."""
+    return load("demo")

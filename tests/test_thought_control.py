@@ -20,7 +20,6 @@ from mlx_reasoning import (
     ReasoningControlError,
     family,
     generate,
-    load,
     make_token_stream_decoder,
 )
 from mlx_reasoning.engine.cache import make_cache
@@ -35,11 +34,6 @@ from .sums import SUM
 from .vocab import byte_tokenizer
 
 QUESTION = [{"role": "user", "content": SUM[0]}]
-
-
-@pytest.fixture(scope="module")
-def demo() -> LoadedModel:
-    return load("demo")
 
 
 class Writer:

@@ -152,6 +152,8 @@ class TokenLoop:
         _async_eval(y)
         ids.append(self._prompt[-1])
         self.prefilled += 1
+        if len(ids) in self.cache.marks:
+            self.cache.take_snapshot()
         n = 0
         while True:
             if not forced and self._replace is not None:

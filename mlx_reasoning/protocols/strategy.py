@@ -45,6 +45,9 @@ class PromptStrategy:
         if effort == "none":
             effort, thinking = None, False if thinking is None else thinking
         if effort is not None:
+            if effort not in (*EFFORTS, *self.efforts):
+                known = ", ".join(self.efforts or EFFORTS)
+                raise ReasoningControlError(f"no effort {effort!r} here: choose one of {known}")
             if thinking is False:
                 raise ReasoningControlError("thinking=False and an effort contradict each other: give one of them")
             if self.effort is not None:
@@ -74,7 +77,7 @@ class PromptStrategy:
         if effort in self.efforts:
             return effort
         scale = [word for word in EFFORTS if word in self.efforts]
-        if effort not in EFFORTS or not scale:
+        if not scale:
             raise ReasoningControlError(f"no effort {effort!r} here: choose one of {', '.join(self.efforts)}")
         return min(scale, key=lambda word: (abs(EFFORTS.index(word) - EFFORTS.index(effort)), EFFORTS.index(word)))
 

@@ -173,7 +173,7 @@ class ChatSession(Conversation):
             users = [at for at, message in enumerate(self._messages) if message["role"] == "user"]
             raise OptionError(f"messages[{index}] is no message of the user: those are at {users or 'no place yet'}")
         at = index % len(self._messages)
-        said = incoming({**self._messages[at], "content": text}, self.model.profile)
+        said = [{**self._messages[at], **incoming(text, self.model.profile)[0]}]
 
         def change() -> None:
             self._cut(at)

@@ -56,9 +56,13 @@ class Context:
         whole = [*ids, *written]
         given = {name: value for name, value in options.items() if name not in _RENDERED}
         given |= {"start": start, "tools": self._tools}
-        cache = self._fitted(whole, options)
-        cache.marks = {} if written or not cache.needs_snapshots else self._marks(messages, options, ids)
-        turn = prepare(self._model, whole, {**given, "prompt_cache": cache}, controlled=True, replay=written)
+
+        def cache() -> PromptCache:
+            fitted = self._fitted(whole, options)
+            fitted.marks = {} if written or not fitted.needs_snapshots else self._marks(messages, options, ids)
+            return fitted
+
+        turn = prepare(self._model, whole, given, controlled=True, replay=written, cache=cache)
         return Prepared(turn, ids, start, notes)
 
     def warm(

@@ -18,6 +18,7 @@ from .scripted import END, prompt_ids, shared, thought, told
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "full attention": ("qwen3", {}),
     "sliding window": ("gemma4_text", {}),
+    "sliding window, nothing behind the header": ("gemma4_text", {"thinking": True}),
     "recurrent": ("qwen3_5", {}),
     "quantised": ("qwen3", {"kv_bits": 8, "kv_group_size": 32}),
     "no thoughts": ("llama", {}),

@@ -3,8 +3,9 @@
 
     python scripts/bench_session.py [--turns 12] [--models full,sliding,recurrent,demo] [--plot PNG] [--json FILE]
 
-Every way gets the same messages: a question, and the answer of the turn before, which was thought about. Our models are
-told what to write, so that all say the same; those but the embedded one are random and tiny, one for each kind of cache.
+Every way gets the same messages: a question, and the answer of the turn before, which was thought about. Our models
+are told what to write, so that all say the same; those but the embedded one are random and tiny, one for each kind of
+cache.
 mlx_lm.server is a process of its own, asked over HTTP; it writes as many tokens of its own as ours were told.
 Times are from the request to the first token, and to the server's first line of data.
 """
@@ -67,7 +68,7 @@ def history(turn: int) -> list[dict[str, str]]:
 
 
 def of_session(name: str, model: LoadedModel, turns: int, way: str) -> tuple[list[Turn], dict[str, int]]:
-    """The turns of one session, or of a new one each turn for a full prefill; and the bytes that it holds at the end."""
+    """The turns of one session, or of a new one each turn for a full prefill; and the bytes held at the end."""
     rows: list[Turn] = []
     session = ChatSession(model, RULES, max_tokens=400)
     for turn in range(turns):

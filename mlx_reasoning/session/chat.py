@@ -224,7 +224,7 @@ class ChatSession(Conversation):
             twin._context = self._context.copy()
             twin._lock, twin._cancel, twin._stop_warming = threading.Lock(), threading.Event(), threading.Event()
             twin._unfinished = None if self._unfinished is None else self._unfinished.copy()
-            twin._control = twin._warming = None
+            twin._control = twin._running = twin._warming = None
             return twin
 
     def warm(self, *, background: bool = False, progress: Progress | None = None) -> int | None:

@@ -39,6 +39,10 @@ class Context:
     def nbytes(self) -> int:
         return self._cache.nbytes if self._cache is not None else 0
 
+    @property
+    def length(self) -> int:
+        return len(self._cache.ids) if self._cache is not None else 0
+
     def prepare(
         self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any], goes_on: Round | None
     ) -> Prepared:

@@ -57,10 +57,22 @@ class Conversation:
         self._lock = threading.Lock()
         self._cancel = threading.Event()
         self._control: ThoughtControl | None = None
+        self._running: Round | None = None
         self._unfinished: Round | None = None
         self._warm = warm
         self._warming: threading.Thread | None = None
         self._stop_warming = threading.Event()
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        """Tokens of thought in the running round so far; None where no turn runs, or they cannot be counted."""
+        running = self._running
+        return None if running is None else running.turn.decoder.reasoning_tokens
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens that the cache holds: the conversation as the model last read or wrote it."""
+        return self._context.length
 
     def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options of one turn.
@@ -100,7 +112,7 @@ class Conversation:
                 change()
                 for count in range(self.max_tool_rounds + 1):
                     running = Round(self._context.prepare(self._messages, options, goes_on), goes_on)
-                    self._control = running.turn.control
+                    self._control, self._running = running.turn.control, running
                     if count == 0:
                         yield None
                         self.interrupted, self._unfinished = None, None
@@ -135,7 +147,7 @@ class Conversation:
                 self._messages[:], self._unfinished = before, unfinished
                 raise
             finally:
-                self._control = None
+                self._control = self._running = None
                 self._context.settle()
             self.usage = _sum(self.usage, total.usage)
         if self._warm and total.finish_reason == "stop":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,15 @@ from ..errors import PromptError
 from .interrupt import Interrupt
 from .output import note, prefill_line
 from .setup import load_model
+from .toolfiles import read_text, read_tools
 
 
 def run_cache(model: str | None, prompt: str, out: Path, tools: Path | None, options: dict[str, Any]) -> int:
     """Prefills a system message and writes the cache; gives the exit code."""
-    system = sys.stdin.read() if prompt == "-" else _text(Path(prompt))
+    system = sys.stdin.read() if prompt == "-" else read_text(Path(prompt))
     if not system.strip():
         raise PromptError("the system message is empty: give a file with text, or - and text on stdin")
-    declared = None if tools is None else _tools(tools)
+    declared = None if tools is None else read_tools(tools)
     loaded = load_model(model)
     from ..session.chat import ChatSession
 
@@ -34,20 +34,3 @@ def run_cache(model: str | None, prompt: str, out: Path, tools: Path | None, opt
     session.save(out)
     note(f"{out}: {count:,} tokens, {out.stat().st_size / 1e6:.1f} MB")
     return 0
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise PromptError(f"{path} cannot be read ({getattr(error, 'strerror', None) or error})") from error
-
-
-def _tools(path: Path) -> list[Any]:
-    try:
-        tools = json.loads(_text(path))
-    except ValueError as error:
-        raise PromptError(f"{path} is no JSON ({error})") from error
-    if not isinstance(tools, list):
-        raise PromptError(f"{path} is no list of tools in OpenAI's form")
-    return tools

@@ -1,22 +1,22 @@
-"""`mlx-reasoning chat`: a plain loop of turns over one session."""
+"""`mlx-reasoning chat`: drawn where a person sits at a terminal that can, plain lines anywhere else."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ContextLengthError, MLXReasoningError
-from ..events import Generation
-from .interrupt import Interrupt
-from .output import EventPrinter, end_line, fail, note, prefill_line, typed
+from .models import suggestions
+from .output import end_line, note, typed
 from .setup import load_model
 
 if TYPE_CHECKING:
-    from ..session.chat import ChatSession
+    from .terminal.drawing import Show
+    from .terminal.talk import Talk
 
-COMMANDS = {"/help": "this list", "/clear": "begin a new conversation", "/quit": "leave"}
 INTERRUPTED = 130
 
 
@@ -25,69 +25,94 @@ def run_chat(
     system: str | None,
     options: dict[str, Any],
     *,
-    show_reasoning: bool,
+    show: Show,
+    tools: Path | None = None,
     prompt_cache: str | None = None,
+    resume: bool = False,
+    autosave: bool = True,
 ) -> int:
     """Chats until the input ends; gives the exit code."""
+    from .terminal import store
+    from .toolfiles import read_tools
+
+    saved = store.newest() if resume else None
+    found = read_tools(tools) if tools is not None else None
+    if model is None and saved is not None:
+        model = store.model_of(saved)
     loaded = load_model(model, prompt_cache)
     if model is None:
-        note("This is the embedded demo model: sums, comparing, counting letters, sorting. A real one:")
-        note("  mlx-reasoning chat mlx-community/Qwen3-4B-4bit")
+        note("This is the embedded demo model: sums, comparing, counting letters, sorting. Real ones that fit here:")
+        note(f"  mlx-reasoning chat NAME, with {', '.join(suggestions())}")
     from ..session.chat import ChatSession
+    from .terminal.talk import Talk
 
-    session = ChatSession(loaded, typed(system) if system else None, warm=sys.stdin.isatty(), **options)
-    chat = _Chat(session, show_reasoning=show_reasoning)
+    person, drawn = sys.stdin.isatty(), _is_drawn()
+    options = {"warm": person, "tools": found, **options}
+    if saved is None:
+        session = ChatSession(loaded, typed(system) if system else None, **options)
+    else:
+        session = ChatSession.load(saved, loaded, strict=False, **options)
+    console = None
+    if drawn:
+        from .terminal.drawing import make_console
+
+        console = make_console()
+    talk = Talk(session, console=console, show=show, autosave=store.Autosave(saved) if autosave and person else None)
+    talk.tools = found
+    if saved is not None:
+        note(f"going on with {saved}: {len(session.messages)} messages")
     try:
-        for line in _lines():
-            if line.startswith("/"):
-                if not _command(line.split()[0], session):
-                    return 0
-            elif line.strip() and not chat.turn(line):
-                return INTERRUPTED
+        for line in _drawn_lines(talk) if drawn else _lines(talk):
+            _take(talk, line)
+            if talk.over:
+                break
     except KeyboardInterrupt:
         end_line()
         return INTERRUPTED
     finally:
-        session.stop()
-    return 1 if chat.failed and not sys.stdin.isatty() else 0
+        talk.session.stop()
+    return 1 if talk.failed and not person else 0
 
 
-class _Chat:
-    def __init__(self, session: ChatSession, *, show_reasoning: bool) -> None:
-        self.session = session
-        self._show_reasoning = show_reasoning
-        self.failed = False
+def _take(talk: Talk, line: str) -> None:
+    """One line: a command, or a message."""
+    from .terminal.commands import run_command
 
-    def turn(self, text: str) -> bool:
-        """One turn; one that is stopped or fails is rolled back whole. False if it was interrupted twice."""
-        printer = EventPrinter(show_reasoning=self._show_reasoning)
+    if line.startswith("/"):
+        run_command(talk, line)
+    elif line.strip() or talk.asks.startswith("result"):
+        talk.say(line)
+    else:
+        talk.editing = None
+
+
+def _is_drawn() -> bool:
+    """Whether both ends are a terminal that can move its cursor."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+
+
+def _drawn_lines(talk: Talk) -> Iterator[str]:
+    """Lines with editing, history and completion; Ctrl-C twice on an empty line leaves."""
+    from .terminal.prompt import InputLine
+
+    line, asked = InputLine(talk), False
+    while True:
         try:
-            with Interrupt() as interrupt:
-                self._print(text, interrupt, printer)
+            text = line.read()
+        except EOFError:
+            return
         except KeyboardInterrupt:
-            return False
-        except MLXReasoningError as error:
-            printer.close()
-            crowded = isinstance(error, ContextLengthError) and self.session.messages
-            fail(" ".join(str(error).split()) + (" (/clear begins a new conversation)" if crowded else ""))
-            self.failed = True
-        finally:
-            printer.close()
-        return True
-
-    def _print(self, text: str, interrupt: Interrupt, printer: EventPrinter) -> None:
-        events = self.session.stream_details(typed(text), cancel=interrupt.event, progress=prefill_line)
-        with contextlib.closing(events):
-            for event in events:
-                if isinstance(event, Generation.info) and event.info.finish_reason == "cancelled":
-                    printer.close()
-                    note("(stopped; that turn is forgotten)")
-                else:
-                    printer.push(event)
+            if asked:
+                raise
+            asked = True
+            note("ctrl-c again leaves, and so does ctrl-d")
+            continue
+        asked = False
+        yield text
 
 
-def _lines() -> Iterator[str]:
-    """Lines of a person or of a pipe; a prompt is shown to a person only."""
+def _lines(talk: Talk) -> Iterator[str]:
+    """Lines of a pipe, or of a person at a terminal that cannot draw; a prompt is shown to a person only."""
     if not sys.stdin.isatty():
         for line in sys.stdin:
             yield line.rstrip("\n")
@@ -97,22 +122,7 @@ def _lines() -> Iterator[str]:
     while True:
         try:
             end_line()
-            yield input("> ")
+            yield input(talk.asks)
         except EOFError:
             print(file=sys.stderr)
             return
-
-
-def _command(name: str, session: ChatSession) -> bool:
-    """A line that begins with a slash is never for the model. False if it leaves."""
-    if name == "/quit":
-        return False
-    if name == "/clear":
-        session.clear()
-        note("a new conversation")
-    else:
-        if name != "/help":
-            fail(f"no command {name}")
-        for command, what in COMMANDS.items():
-            note(f"{command:8} {what}")
-    return True

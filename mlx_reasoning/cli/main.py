@@ -13,6 +13,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from ..errors import MLXReasoningError
+from . import options as take
 from .output import fail, prepare_streams
 
 app = typer.Typer(
@@ -20,58 +21,37 @@ app = typer.Typer(
     help="Chat with thinking models on this machine: the thought, the answer and the tool calls apart.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None if os.environ.get("TERM") == "dumb" else "rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Model = Annotated[
-    Optional[str],  # noqa: UP045 - typer reads it at run time
-    typer.Option("--model", "-m", help="A folder, a Hub repository, or 'demo'.", envvar="MLX_REASONING_MODEL"),
-]
-Thinking = Annotated[
-    Optional[bool],  # noqa: UP045
-    typer.Option("--thinking/--no-thinking", help="Think first, or answer at once; unset is the model's own default."),
-]
-Effort = Annotated[Optional[str], typer.Option(help="How hard to think, where the model has efforts.")]  # noqa: UP045
-System = Annotated[Optional[str], typer.Option(help="Instructions before the conversation.")]  # noqa: UP045
-MaxTokens = Annotated[Optional[int], typer.Option(help="The most tokens of a turn; unset is what fits.")]  # noqa: UP045
-Budget = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option("--budget", help="The most tokens of the thought, which is closed then."),
-]
-PromptCacheFile = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option("--prompt-cache", help="A file of `mlx-reasoning cache`: prompts that begin so skip that part."),
-]
-NoReasoning = Annotated[bool, typer.Option("--no-reasoning", help="Do not show the thought.")]
-Temperature = Annotated[Optional[float], typer.Option(help="0 is greedy; unset is the model's own.")]  # noqa: UP045
-TopP = Annotated[Optional[float], typer.Option(help="Nucleus sampling.")]  # noqa: UP045
-TopK = Annotated[Optional[int], typer.Option(help="Sample among the k likeliest tokens.")]  # noqa: UP045
-MinP = Annotated[Optional[float], typer.Option(help="Drop tokens less likely than this share of the likeliest.")]  # noqa: UP045
-Seed = Annotated[Optional[int], typer.Option(help="For the same random numbers again.")]  # noqa: UP045
-
-
-def _options(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+models_app = typer.Typer(help="The models on this machine, and how more come there.")
+app.add_typer(models_app, name="models")
 
 
 @app.command()
 def generate(
-    prompt: Annotated[Optional[str], typer.Argument(help="The prompt; read from stdin if left out.")] = None,  # noqa: UP045
-    model: Model = None,
-    system: System = None,
-    thinking: Thinking = None,
-    effort: Effort = None,
-    budget: Budget = None,
-    max_tokens: MaxTokens = None,
-    temperature: Temperature = None,
-    top_p: TopP = None,
-    top_k: TopK = None,
-    min_p: MinP = None,
-    seed: Seed = None,
-    prompt_cache: PromptCacheFile = None,
-    stop: Annotated[Optional[list[str]], typer.Option(help="End the answer at this text; may be repeated.")] = None,  # noqa: UP045
+    prompt: Annotated[Optional[str], typer.Argument(help="The prompt; read from stdin if left out.")] = None,
+    model: take.Model = None,
+    system: take.System = None,
+    messages: Annotated[
+        Optional[Path],
+        typer.Option(help="A JSON list of OpenAI messages; the prompt, if any, comes behind it."),
+    ] = None,
+    tools: take.Tools = None,
+    thinking: take.Thinking = None,
+    effort: take.Effort = None,
+    budget: take.Budget = None,
+    max_tokens: take.MaxTokens = None,
+    temperature: take.Temperature = None,
+    top_p: take.TopP = None,
+    top_k: take.TopK = None,
+    min_p: take.MinP = None,
+    seed: take.Seed = None,
+    stop: take.Stop = None,
+    prompt_cache: take.PromptCacheFile = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Say counts and speeds at the end, on stderr.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One event a line, as JSON, on stdout.")] = False,
-    no_reasoning: NoReasoning = False,
+    no_reasoning: take.NoReasoning = False,
 ) -> None:
     """Answers one prompt: the answer on stdout, the thought dim on stderr.
 
@@ -80,62 +60,156 @@ def generate(
     echo "Sort 5 3 9" | mlx-reasoning generate --no-reasoning
 
     mlx-reasoning generate -m mlx-community/Qwen3-4B-4bit --json "Hi" | jq .
+
+    mlx-reasoning generate --messages chat.json --tools tools.py --stats
     """
     from .generate import run_generate
 
-    options = _options(thinking=thinking, effort=effort, max_reasoning_tokens=budget, max_tokens=max_tokens,
-                       temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
+    given = take.turn_options(thinking=thinking, effort=effort, budget=budget, max_tokens=max_tokens,
+                              temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
     if stop:
-        options |= {"stop_strings": stop, "stop_scope": "response"}
+        given |= {"stop_strings": stop, "stop_scope": "response"}
     raise typer.Exit(
         run_generate(
-            model, prompt, system, options, as_json=json, show_reasoning=not no_reasoning, prompt_cache=prompt_cache
-        )
+            model,
+            prompt,
+            system,
+            given,
+            as_json=json,
+            show_reasoning=not no_reasoning,
+            messages=messages,
+            tools=tools,
+            show_stats=stats,
+            prompt_cache=prompt_cache,
+        )  # fmt: skip
     )
 
 
 @app.command()
 def chat(
-    name: Annotated[Optional[str], typer.Argument(metavar="[MODEL]", help="The same as --model.")] = None,  # noqa: UP045
-    model: Model = None,
-    system: System = None,
-    thinking: Thinking = None,
-    effort: Effort = None,
-    budget: Budget = None,
-    max_tokens: MaxTokens = None,
-    temperature: Temperature = None,
-    top_p: TopP = None,
-    top_k: TopK = None,
-    min_p: MinP = None,
-    seed: Seed = None,
-    prompt_cache: PromptCacheFile = None,
-    no_reasoning: NoReasoning = False,
+    name: take.Name = None,
+    model: take.Model = None,
+    system: take.System = None,
+    tools: take.Tools = None,
+    thinking: take.Thinking = None,
+    effort: take.Effort = None,
+    budget: take.Budget = None,
+    max_tokens: take.MaxTokens = None,
+    temperature: take.Temperature = None,
+    top_p: take.TopP = None,
+    top_k: take.TopK = None,
+    min_p: take.MinP = None,
+    seed: take.Seed = None,
+    prompt_cache: take.PromptCacheFile = None,
+    show_thinking: take.ShowThinking = "folded",
+    no_reasoning: Annotated[bool, typer.Option("--no-reasoning", help="The same as --show-thinking hidden.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the last conversation.")] = False,
+    autosave: Annotated[
+        bool, typer.Option("--autosave/--no-autosave", help="Keep conversations.", envvar="MLX_REASONING_AUTOSAVE")
+    ] = True,
 ) -> None:
-    """Chats in the terminal, or with lines from a pipe. /quit or the end of the input leaves.
+    """Chats in the terminal, or with lines from a pipe. /help lists the commands, /quit or Ctrl-D leaves.
 
     mlx-reasoning chat
 
-    mlx-reasoning chat mlx-community/Qwen3-4B-4bit --temperature 0.6
+    mlx-reasoning chat mlx-community/Qwen3-4B-4bit --temperature 0.6 --show-thinking full
+
+    mlx-reasoning chat --resume
 
     printf '2 + 3\\nAnd plus 4?\\n' | mlx-reasoning chat
     """
     from .chat import run_chat
 
-    options = _options(thinking=thinking, effort=effort, max_reasoning_tokens=budget, max_tokens=max_tokens,
-                       temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
+    given = take.turn_options(thinking=thinking, effort=effort, budget=budget, max_tokens=max_tokens,
+                              temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
+    show: Any = "hidden" if no_reasoning else show_thinking
     raise typer.Exit(
-        run_chat(name or model, system, options, show_reasoning=not no_reasoning, prompt_cache=prompt_cache)
+        run_chat(
+            name or model,
+            system,
+            given,
+            show=show,
+            tools=tools,
+            prompt_cache=prompt_cache,
+            resume=resume,
+            autosave=autosave,
+        )  # fmt: skip
     )
+
+
+@app.command()
+def inspect(name: take.Name = None, model: take.Model = None, json: take.AsJSON = False) -> None:
+    """Says what a model was taken for and why, how its prompts end, and what it cannot do. No weights are read.
+
+    mlx-reasoning inspect mlx-community/Qwen3-4B-4bit
+    """
+    from .inspect import run_inspect
+
+    raise typer.Exit(run_inspect(name or model, as_json=json))
+
+
+@models_app.callback(invoke_without_command=True)
+def models(context: typer.Context, json: take.AsJSON = False) -> None:
+    """Lists the models in the Hub's cache: size, family, whether they think, and when they were last used.
+
+    mlx-reasoning models
+
+    mlx-reasoning models get mlx-community/Qwen3-4B-4bit
+    """
+    from .models import run_models
+
+    if context.invoked_subcommand is None:
+        raise typer.Exit(run_models(as_json=json))
+
+
+@models_app.command()
+def get(
+    repository: Annotated[str, typer.Argument(help="A repository on the Hub, such as mlx-community/Qwen3-4B-4bit.")],
+    revision: Annotated[Optional[str], typer.Option(help="A branch, tag or commit.")] = None,
+) -> None:
+    """Downloads a model, or what is missing of it, and prints its folder.
+
+    mlx-reasoning models get mlx-community/Qwen3-4B-4bit
+    """
+    from .models import run_get
+
+    raise typer.Exit(run_get(repository, revision))
+
+
+@app.command()
+def split(
+    protocol: Annotated[str, typer.Option("--protocol", "-p", help="A family; see `families`.")] = "qwen3",
+    inside: Annotated[bool, typer.Option("--inside", help="The text begins inside a thought.")] = False,
+    tools: take.Tools = None,
+) -> None:
+    """Splits text on stdin into thought, answer and tool calls: one event a line, as JSON.
+
+    curl -s ... | mlx-reasoning split --protocol deepseek_r1 --inside
+    """
+    from .splitting import run_split
+
+    raise typer.Exit(run_split(protocol, inside=inside, tools=tools))
+
+
+@app.command()
+def families(json: take.AsJSON = False) -> None:
+    """Lists the model families: their markers, their calls, and what switches their thoughts.
+
+    mlx-reasoning families --json | jq -r '.[].family'
+    """
+    from .splitting import run_families
+
+    raise typer.Exit(run_families(as_json=json))
 
 
 @app.command()
 def cache(
     prompt: Annotated[str, typer.Argument(help="A file with the system message; - is stdin.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")],
-    model: Model = None,
-    tools: Annotated[Optional[Path], typer.Option(help="A JSON file with tools in OpenAI's form.")] = None,  # noqa: UP045
-    thinking: Thinking = None,
-    effort: Effort = None,
+    model: take.Model = None,
+    tools: take.Tools = None,
+    thinking: take.Thinking = None,
+    effort: take.Effort = None,
 ) -> None:
     """Reads a long system message once and keeps what the model made of it, for --prompt-cache.
 
@@ -145,22 +219,18 @@ def cache(
     """
     from .cache import run_cache
 
-    raise typer.Exit(run_cache(model, prompt, out, tools, _options(thinking=thinking, effort=effort)))
+    raise typer.Exit(run_cache(model, prompt, out, tools, take.turn_options(thinking=thinking, effort=effort)))
 
 
 @app.command()
-def inspect(
-    name: Annotated[Optional[str], typer.Argument(metavar="[MODEL]", help="The same as --model.")] = None,  # noqa: UP045
-    model: Model = None,
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> None:
-    """Says what a model was taken for and why, how its prompts end, and what it cannot do. No weights are read.
+def config(json: take.AsJSON = False) -> None:
+    """Shows the settings and where each comes from: a flag wins over the environment, and that over the file.
 
-    mlx-reasoning inspect mlx-community/Qwen3-4B-4bit
+    mlx-reasoning config
     """
-    from .inspect import run_inspect
+    from .settings import run_config
 
-    raise typer.Exit(run_inspect(name or model, as_json=json))
+    raise typer.Exit(run_config(as_json=json))
 
 
 def _version(wanted: bool) -> None:
@@ -173,11 +243,16 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
     ] = False,
 ) -> None:
-    pass
+    from .settings import read_settings
+
+    if context.invoked_subcommand != "config":  # which says itself what is wrong with the file
+        found = read_settings()
+        context.default_map = dict.fromkeys(("chat", "generate", "inspect", "cache"), found)
 
 
 def main() -> None:

@@ -60,3 +60,14 @@ def read_tools(path: Path) -> list[Any]:
     if not found:
         raise OptionError(f"{path} defines no function: each one without a leading underscore becomes a tool")
     return found
+
+
+def schemas(tools: list[Any]) -> list[Any]:
+    """What a template is told of them.
+
+    Raises:
+        OptionError: one is no tool.
+    """
+    from ..session.tools import Toolbox
+
+    return list(Toolbox(tools, None).schemas)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..engine.options import Progress
-from ..errors import OptionError
+from ..errors import MLXReasoningError, OptionError
 from ..events import Completion, Generation, GenerationEvent, gather
 from ..generation import GenerateKeywords
 from ..messages import Message, Tool
@@ -194,6 +194,21 @@ class ChatSession(Conversation):
         return control is not None
 
     # The conversation as a whole.
+
+    def configure(self, **options: Any) -> None:
+        """Changes options for all later turns; None takes one back to the model's own.
+
+        Raises:
+            OptionError, ReasoningControlError: they cannot be had; nothing is changed.
+        """
+        with self._alone():
+            wanted = {name: value for name, value in {**self.options, **options}.items() if value is not None}
+            before, self.options = self.options, wanted
+            try:
+                self._checked({})
+            except MLXReasoningError:
+                self.options = before
+                raise
 
     def undo(self) -> list[Message]:
         """Takes back the last message of the user and all that followed; gives what was taken.

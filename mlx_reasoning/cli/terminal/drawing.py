@@ -21,7 +21,8 @@ from ...events import Generation, GenerationEvent
 from .markdown import Block, Blocks
 
 Show = Literal["full", "folded", "hidden"]
-SHOWS: tuple[Show, ...] = ("full", "folded", "hidden")
+WIDEST = 1000
+"""Characters of one line of a thought that are kept open."""
 _FRAMES = {True: "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", False: "|/-\\"}
 _CODE_THEME = "ansi_dark"
 DIM = Style(dim=True)
@@ -41,7 +42,6 @@ class TurnDrawing:
     """
 
     def __init__(self, console: Console, show: Show, count: Callable[[], int | None] = lambda: None) -> None:
-        self.thoughts: list[str] = []
         self.show: Show = show
         self._console = console
         self._count = count
@@ -50,7 +50,9 @@ class TurnDrawing:
         self._began = perf_counter()
         self._thought_began = 0.0
         self._thinking = False
-        self._printed = 0  # characters of the running thought that stand above
+        self._pieces: list[str] = []  # of the running thought, until they stand above
+        self._line = ""  # its line that is not whole yet, or the end of it
+        self._last = ""  # the one before
         self._reading = (0, 0)
         self._live = Live(get_renderable=lambda: self, console=console, transient=True, refresh_per_second=10,
                           vertical_overflow="crop")  # fmt: skip
@@ -105,24 +107,35 @@ class TurnDrawing:
     def _think(self, text: str) -> None:
         if not self._thinking:
             self._finish_answer()
-            self._thinking, self._thought_began, self._printed = True, perf_counter(), 0
-            self.thoughts.append("")
-        self.thoughts[-1] += text
+            self._thinking, self._thought_began = True, perf_counter()
+            self._pieces, self._line, self._last = [], "", ""
+        self._pieces.append(text)
+        whole, newline, self._line = (self._line + text).rpartition("\n")
+        if newline:
+            self._last = whole.rstrip().rpartition("\n")[2] or self._last
         if self.show == "full":
-            self._print_thought(self.thoughts[-1].rfind("\n") + 1)
+            long = len(self._line) > WIDEST
+            if long:
+                self._line = self._line.rpartition(" ")[2][-WIDEST:]
+            if newline or long:
+                self._print_thought(len(self._line))
+        else:
+            self._line = self._line[-WIDEST:]
 
-    def _print_thought(self, end: int) -> None:
-        new = self.thoughts[-1][self._printed : end]
-        if new:
-            self._console.print(Text(new.removesuffix("\n"), style=DIM), soft_wrap=False)
-            self._printed = end
+    def _print_thought(self, rest: int) -> None:
+        """Prints the pieces, but for `rest` characters at their end."""
+        text = "".join(self._pieces)
+        cut = len(text) - rest
+        if text[:cut].strip():
+            self._console.print(Text(text[:cut].removesuffix("\n"), style=DIM))
+        self._pieces = [text[cut:]]
 
     def _end_thought(self, *, cut: bool = False) -> None:
         if not self._thinking:
             return
         self._thinking = False
         if self.show == "full":
-            self._print_thought(len(self.thoughts[-1]))
+            self._print_thought(0)
         if self.show != "hidden":
             seconds, tokens = perf_counter() - self._thought_began, self._count()
             counted = "" if tokens is None else f", {tokens:,} tokens"
@@ -162,8 +175,7 @@ class TurnDrawing:
             yield from tight(console, options, Markdown(block.text, code_theme=_CODE_THEME))
             return
         if self._thinking and self.show == "full":
-            rest = Text(self.thoughts[-1][self._printed :], style=DIM)
-            yield from console.render_lines(rest, options, pad=False) if rest else ()
+            yield from console.render_lines(Text(self._line, style=DIM), options, pad=False) if self._line else ()
         frames = _FRAMES[console.encoding.startswith("utf")]
         frame = frames[int(perf_counter() * 10) % len(frames)]
         for line in self._working():
@@ -178,8 +190,8 @@ class TurnDrawing:
         if self._thinking:
             seconds, tokens = perf_counter() - self._thought_began, self._count()
             counted = "" if tokens is None else f" · {tokens:,} tokens"
-            last = self.thoughts[-1].rstrip().rpartition("\n")[2]
-            return [f"thinking {seconds:.1f} s{counted}", *([last] if self.show == "folded" else [])]
+            last = self._line.strip() or self._last
+            return [f"thinking {seconds:.1f} s{counted}", *([last] if self.show == "folded" and last else [])]
         if done < total:
             return [f"reading the prompt: {done:,} of {total:,} tokens ({done * 100 // total} %)"]
         return [f"{perf_counter() - self._began:.1f} s"]

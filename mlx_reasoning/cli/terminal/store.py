@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,30 @@ def newest() -> Path:
     if not saved:
         raise OptionError(f"there is no saved conversation in {conversations()}: begin one without --resume")
     return saved[-1]
+
+
+def kept() -> list[tuple[Path, str]]:
+    """The saved conversations, oldest first, with the beginning of the first message."""
+    found = []
+    for path in sorted(conversations().glob("*.json")):
+        messages = _header(path).get("messages") or []
+        first = next((m.get("content") for m in messages if m.get("role") == "user"), "")
+        found.append((path, " ".join(str(first).split())[:60]))
+    return found
+
+
+def model_of(path: Path) -> str | None:
+    """The model that a saved conversation was with."""
+    name = _header(path).get("model")
+    return name if isinstance(name, str) else None
+
+
+def _header(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class Autosave:
@@ -91,6 +116,11 @@ def markdown(messages: Sequence[Mapping[str, Any]]) -> str:
         for call in message.get("tool_calls") or ():
             parts.append(f"`{call['function']['name']}({call['function']['arguments']})`")
     return "\n\n".join(parts) + "\n"
+
+
+def code_blocks(text: str) -> list[str]:
+    """The fenced code of an answer."""
+    return [block for _, block in re.findall(r"^ *(`{3,}|~{3,})[^\n]*\n(.*?)\n? *^ *\1", text, re.M | re.S)]
 
 
 def attachment(path: Path) -> str:

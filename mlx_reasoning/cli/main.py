@@ -69,20 +69,19 @@ def generate(
                               temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
     if stop:
         given |= {"stop_strings": stop, "stop_scope": "response"}
-    raise typer.Exit(
-        run_generate(
-            model,
-            prompt,
-            system,
-            given,
-            as_json=json,
-            show_reasoning=not no_reasoning,
-            messages=messages,
-            tools=tools,
-            show_stats=stats,
-            prompt_cache=prompt_cache,
-        )  # fmt: skip
+    code = run_generate(
+        model,
+        prompt,
+        system,
+        given,
+        as_json=json,
+        show_reasoning=not no_reasoning,
+        messages=messages,
+        tools=tools,
+        show_stats=stats,
+        prompt_cache=prompt_cache,
     )
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -123,18 +122,17 @@ def chat(
     given = take.turn_options(thinking=thinking, effort=effort, budget=budget, max_tokens=max_tokens,
                               temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p, seed=seed)  # fmt: skip
     show: Any = "hidden" if no_reasoning else show_thinking
-    raise typer.Exit(
-        run_chat(
-            name or model,
-            system,
-            given,
-            show=show,
-            tools=tools,
-            prompt_cache=prompt_cache,
-            resume=resume,
-            autosave=autosave,
-        )  # fmt: skip
+    code = run_chat(
+        name or model,
+        system,
+        given,
+        show=show,
+        tools=tools,
+        prompt_cache=prompt_cache,
+        resume=resume,
+        autosave=autosave,
     )
+    raise typer.Exit(code)
 
 
 @app.command()

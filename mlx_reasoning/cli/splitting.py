@@ -52,7 +52,7 @@ def run_families(*, as_json: bool) -> int:
         print(json.dumps(rows, ensure_ascii=False, indent=2))
         return 0
     for found in rows:
-        thought = " … ".join(found["thought"] or ()) or found["frames"] or "-"
+        thought = " … ".join(marker or "" for marker in found["thought"] or ()) or found["frames"] or "-"
         efforts = f" ({', '.join(found['efforts'])})" if found["efforts"] else ""
         unset = {True: "thinks", False: "does not", None: "as it likes"}[found["unset"]]
         calls, switch = found["tool_calls"] or "-", found["switch"] or "-"

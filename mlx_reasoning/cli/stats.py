@@ -17,6 +17,6 @@ def lines(info: GenerationInfo) -> list[str]:
         thought = f", {usage.reasoning_tokens:,} of them thought" if usage.reasoning_tokens is not None else ""
         found.append(f"generated: {usage.completion_tokens:,} tokens{thought}{speed}")
     if info.peak_memory:
-        found.append(f"memory: {info.peak_memory / 1e9:.2f} GB at most")
+        found.append(f"memory: {info.peak_memory / 1e6:,.0f} MB at most")
     found.append(f"ended by: {info.finish_reason}")
     return found

@@ -14,7 +14,7 @@ import pyte
 COMMAND = str(Path(sys.executable).parent / "mlx-reasoning")
 
 
-class _Screen(pyte.HistoryScreen):  # type: ignore[misc]
+class _Screen(pyte.HistoryScreen):
     child: pexpect.spawn
 
     def write_process_input(self, data: str) -> None:
@@ -26,7 +26,12 @@ class Terminal:
     """Runs `mlx-reasoning`; its files go to `home`."""
 
     def __init__(
-        self, home: Path, *arguments: str, rows: int = 30, columns: int = 100, environment: Mapping[str, str] | None = None
+        self,
+        home: Path,
+        *arguments: str,
+        rows: int = 30,
+        columns: int = 100,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         clean = {n: v for n, v in os.environ.items() if n != "NO_COLOR" and not n.startswith("MLX_REASONING")}
         own = {

@@ -7,9 +7,6 @@ import difflib
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MLXReasoningError, OptionError
@@ -18,65 +15,28 @@ from ..output import end_line, fail, note, typed
 from ..setup import load_model
 from ..toolfiles import read_tools
 from . import store
+from .registry import COMMANDS, chosen, command, file_path
 from .talk import Talk
 
 if TYPE_CHECKING:
     from ...session.chat import ChatSession
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command: what it takes, what it does, and what may be chosen."""
-
-    name: str
-    takes: str
-    help: str
-    run: Callable[[Talk, str], None]
-    choices: Callable[[Talk], Sequence[str]]
-    takes_file: bool
-
-
-COMMANDS: dict[str, Command] = {}
-
-
-def _command(
-    name: str, takes: str, help: str, choices: Callable[[Talk], Sequence[str]] = lambda talk: (), file: bool = False
-) -> Callable[[Callable[[Talk, str], None]], Callable[[Talk, str], None]]:
-    def add(run: Callable[[Talk, str], None]) -> Callable[[Talk, str], None]:
-        COMMANDS[name] = Command(name, takes, help, run, choices, file)
-        return run
-
-    return add
-
-
 def run_command(talk: Talk, line: str) -> None:
     """Runs a line; what is wrong with it is said, and nothing is changed then."""
     name, _, rest = line[1:].strip().partition(" ")
-    command = COMMANDS.get(name)
-    if command is None:
+    found = COMMANDS.get(name)
+    if found is None:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         advice = f"did you mean /{near[0]}?" if near else "/help lists them"
         fail(f"no command /{name}: {advice} (a message may begin with a slash after a space)")
         talk.failed = True
         return
     try:
-        command.run(talk, rest.strip())
+        found.run(talk, rest.strip())
     except MLXReasoningError as error:
         fail(" ".join(str(error).split()))
         talk.failed = True
-
-
-def _chosen(text: str, choices: Sequence[str], what: str) -> str:
-    if text not in choices:
-        said = f"{text!r} is no {what}" if text else f"which {what}?"
-        raise OptionError(f"{said}: choose one of {', '.join(choices)}")
-    return text
-
-
-def _path(text: str, what: str) -> Path:
-    if not text:
-        raise OptionError(f"name the file {what}")
-    return Path(typed(text)).expanduser()
 
 
 # Thinking.
@@ -84,9 +44,9 @@ def _path(text: str, what: str) -> Path:
 _SWITCH = {"on": True, "off": False, "auto": None}
 
 
-@_command("think", "on|off|auto", "think before the answer; auto is the model's own way", lambda talk: tuple(_SWITCH))
+@command("think", "on|off|auto", "think before the answer; auto is the model's own way", lambda talk: tuple(_SWITCH))
 def _think(talk: Talk, text: str) -> None:
-    talk.session.configure(thinking=_SWITCH[_chosen(text, tuple(_SWITCH), "setting")])
+    talk.session.configure(thinking=_SWITCH[chosen(text, tuple(_SWITCH), "setting")])
     note(f"thinking: {text}")
 
 
@@ -94,14 +54,14 @@ def _efforts(talk: Talk) -> tuple[str, ...]:
     return (*(talk.session.model.profile.prompt.efforts or EFFORTS), "auto")
 
 
-@_command("effort", "LEVEL|auto", "how hard to think, where the model has levels", _efforts)
+@command("effort", "LEVEL|auto", "how hard to think, where the model has levels", _efforts)
 def _effort(talk: Talk, text: str) -> None:
-    level = _chosen(text, _efforts(talk), "effort")
+    level = chosen(text, _efforts(talk), "effort")
     talk.session.configure(effort=None if level == "auto" else level)
     note(f"effort: {level}")
 
 
-@_command("budget", "TOKENS|none", "the most tokens of a thought", lambda talk: ("none",))
+@command("budget", "TOKENS|none", "the most tokens of a thought", lambda talk: ("none",))
 def _budget(talk: Talk, text: str) -> None:
     if text != "none" and not text.isdecimal():
         raise OptionError("a budget is a number of tokens, or none")
@@ -121,7 +81,7 @@ def _anew(talk: Talk, messages: list[Any], **changed: Any) -> ChatSession:
     return ChatSession(options.pop("model", session.model), messages=messages or None, **options)
 
 
-@_command("system", "[TEXT|none]", "shows or sets the instructions", lambda talk: ("none",))
+@command("system", "[TEXT|none]", "shows or sets the instructions", lambda talk: ("none",))
 def _system(talk: Talk, text: str) -> None:
     messages = talk.session.messages
     if not text:
@@ -134,10 +94,10 @@ def _system(talk: Talk, text: str) -> None:
     note("no instructions" if text == "none" else "the instructions are set, for the whole conversation")
 
 
-@_command("tools", "[FILE|none]", "shows or sets the tools: .json, or .py with functions", lambda talk: ("none",), True)
+@command("tools", "[FILE|none]", "shows or sets the tools: .json, or .py with functions", lambda talk: ("none",), True)
 def _tools(talk: Talk, text: str) -> None:
     if text:
-        tools = None if text == "none" else read_tools(_path(text, "with the tools"))
+        tools = None if text == "none" else read_tools(file_path(text, "with the tools"))
         talk.reset(_anew(talk, list(talk.session.messages), tools=tools))
         talk.tools = tools
     for tool in talk.tools or ():
@@ -146,7 +106,7 @@ def _tools(talk: Talk, text: str) -> None:
         note("no tools")
 
 
-@_command("model", "[NAME]", "shows or changes the model; the conversation stays", file=True)
+@command("model", "[NAME]", "shows or changes the model; the conversation stays", file=True)
 def _model(talk: Talk, text: str) -> None:
     if not text:
         note(f"{talk.session.model.name} ({talk.session.model.profile.name})")
@@ -163,14 +123,14 @@ def _model(talk: Talk, text: str) -> None:
     note(f"{model.name} ({model.profile.name})")
 
 
-@_command("save", "FILE", "writes the conversation, with its cache", file=True)
+@command("save", "FILE", "writes the conversation, with its cache", file=True)
 def _save(talk: Talk, text: str) -> None:
-    path = _path(text, "to write")
+    path = file_path(text, "to write")
     talk.session.save(path)
     note(f"saved in {path}")
 
 
-@_command("load", "[FILE]", "goes on with a saved conversation; without a file, lists those that were kept", file=True)
+@command("load", "[FILE]", "goes on with a saved conversation; without a file, lists those that were kept", file=True)
 def _load(talk: Talk, text: str) -> None:
     from ...session.chat import ChatSession
 
@@ -179,14 +139,14 @@ def _load(talk: Talk, text: str) -> None:
             note(f"{path}  {first}")
         note("/load FILE goes on with one of them")
         return
-    path = _path(text, "to load")
+    path = file_path(text, "to load")
     options = {"tools": talk.tools, "warm": talk.console is not None, **talk.session.options}
     session = ChatSession.load(path, talk.session.model, strict=False, **options)
     talk.reset(session)
     note(f"{len(session.messages)} messages of {path}")
 
 
-@_command("undo", "", "takes your last message and its answer back")
+@command("undo", "", "takes your last message and its answer back")
 def _undo(talk: Talk, text: str) -> None:
     taken = talk.session.undo()
     talk.draft = str(taken[0]["content"])
@@ -195,12 +155,12 @@ def _undo(talk: Talk, text: str) -> None:
     note("taken back" + (", and it stands in the line again" if talk.console is not None else ""))
 
 
-@_command("retry", "", "answers your last message again")
+@command("retry", "", "answers your last message again")
 def _retry(talk: Talk, text: str) -> None:
     talk.turn(talk.session.stream_retried)
 
 
-@_command("edit", "[TEXT]", "puts other words in the place of your last message")
+@command("edit", "[TEXT]", "puts other words in the place of your last message")
 def _edit(talk: Talk, text: str) -> None:
     messages = talk.session.messages
     users = [at for at, message in enumerate(messages) if message["role"] == "user"]
@@ -217,10 +177,10 @@ def _edit(talk: Talk, text: str) -> None:
         note("change it and press Enter; an empty line leaves it as it is")
 
 
-@_command("fork", "[back]", "goes on in a copy; back returns to where it began", lambda talk: ("back",))
+@command("fork", "[back]", "goes on in a copy; back returns to where it began", lambda talk: ("back",))
 def _fork(talk: Talk, text: str) -> None:
     if text:
-        _chosen(text, ("back",), "way to fork")
+        chosen(text, ("back",), "way to fork")
         if not talk.forked:
             raise OptionError("there is no fork to come back from")
         talk.reset(talk.forked.pop())
@@ -231,19 +191,19 @@ def _fork(talk: Talk, text: str) -> None:
     note("in a copy of the conversation; /fork back returns")
 
 
-@_command("continue", "", "goes on with an answer that was cut off")
+@command("continue", "", "goes on with an answer that was cut off")
 def _continue(talk: Talk, text: str) -> None:
     talk.turn(talk.session.stream_continued)
 
 
-@_command("attach", "FILE", "puts a file's text before your next message", file=True)
+@command("attach", "FILE", "puts a file's text before your next message", file=True)
 def _attach(talk: Talk, text: str) -> None:
-    path = _path(text, "to attach")
+    path = file_path(text, "to attach")
     talk.attached.append(store.attachment(path))
     note(f"{path} goes with the next message")
 
 
-@_command("clear", "", "begins a new conversation; the instructions stay")
+@command("clear", "", "begins a new conversation; the instructions stay")
 def _clear(talk: Talk, text: str) -> None:
     talk.session.clear()
     talk.reset(talk.session)
@@ -262,7 +222,7 @@ def _thoughts(talk: Talk) -> list[str]:
     return [*found, stopped.reasoning] if stopped is not None and stopped.reasoning else found
 
 
-@_command("show", "[N]", "shows a thought: the last, or the N-th")
+@command("show", "[N]", "shows a thought: the last, or the N-th")
 def show(talk: Talk, text: str) -> None:
     thoughts = _thoughts(talk)
     if text and (not text.isdecimal() or not 1 <= int(text) <= len(thoughts)):
@@ -270,12 +230,12 @@ def show(talk: Talk, text: str) -> None:
     note(thoughts[int(text) - 1 if text else -1].strip() if thoughts else "no thought yet")
 
 
-@_command("copy", "[code|thought]", "copies the last answer to the clipboard", lambda talk: ("code", "thought"))
+@command("copy", "[code|thought]", "copies the last answer to the clipboard", lambda talk: ("code", "thought"))
 def _copy(talk: Talk, text: str) -> None:
     said = [str(m["content"]) for m in talk.session.messages if m["role"] == "assistant" and m.get("content")]
     found = _thoughts(talk) if text == "thought" else said
     if text:
-        _chosen(text, ("code", "thought"), "part to copy")
+        chosen(text, ("code", "thought"), "part to copy")
     if text == "code":
         found = [part for answer in said for part in store.code_blocks(answer)]
     if not found:
@@ -295,7 +255,7 @@ def _to_clipboard(text: str) -> None:
         raise OptionError("there is no clipboard here")
 
 
-@_command("stats", "", "what the last turn and the whole conversation cost")
+@command("stats", "", "what the last turn and the whole conversation cost")
 def _stats(talk: Talk, text: str) -> None:
     from .. import stats
 
@@ -308,23 +268,23 @@ def _stats(talk: Talk, text: str) -> None:
          f" {total.completion_tokens:,} generated")  # fmt: skip
 
 
-@_command("export", "FILE", "writes the conversation as Markdown (.md) or JSON (.json)", file=True)
+@command("export", "FILE", "writes the conversation as Markdown (.md) or JSON (.json)", file=True)
 def _export(talk: Talk, text: str) -> None:
-    path = _path(text, "to write")
+    path = file_path(text, "to write")
     store.export(talk.session.messages, path)
     note(f"written: {path}")
 
 
-@_command("help", "", "this list")
+@command("help", "", "this list")
 def _help(talk: Talk, text: str) -> None:
     end_line()
-    for command in COMMANDS.values():
-        note(f"/{command.name + ' ' + command.takes:26} {command.help}")
+    for known in COMMANDS.values():
+        note(f"/{known.name + ' ' + known.takes:26} {known.help}")
     if talk.console is not None:
         note("enter sends · alt-enter, ctrl-j or \\ enter: new line · ctrl-o the last thought · ctrl-t answer now")
         note("ctrl-c stops an answer, twice leaves · ctrl-d leaves · ctrl-r searches · tab completes")
 
 
-@_command("quit", "", "leaves")
+@command("quit", "", "leaves")
 def _quit(talk: Talk, text: str) -> None:
     talk.over = True

@@ -16,7 +16,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from ..settings import data_folder
-from .commands import COMMANDS, show
+from .commands import show
+from .registry import COMMANDS
 from .talk import Talk
 
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack", "prompt": "bold"})

@@ -11,6 +11,7 @@ from pathlib import Path
 import pexpect
 import pyte
 
+ROOT = Path(__file__).parents[2]
 COMMAND = str(Path(sys.executable).parent / "mlx-reasoning")
 
 
@@ -23,7 +24,11 @@ class _Screen(pyte.HistoryScreen):
 
 
 class Terminal:
-    """Runs `mlx-reasoning`; its files go to `home`."""
+    """Runs `mlx-reasoning`; its files go to `home`.
+
+    Args:
+        slowly: seconds and counts for `tests/cli/slowly.py`, which runs in its place then.
+    """
 
     def __init__(
         self,
@@ -32,6 +37,7 @@ class Terminal:
         rows: int = 30,
         columns: int = 100,
         environment: Mapping[str, str] | None = None,
+        slowly: Mapping[str, object] | None = None,
     ) -> None:
         clean = {n: v for n, v in os.environ.items() if n != "NO_COLOR" and not n.startswith("MLX_REASONING")}
         own = {
@@ -43,8 +49,10 @@ class Terminal:
         self.raw = ""
         self._screen = _Screen(columns, rows, history=10_000, ratio=0.1)
         self._stream = pyte.Stream(self._screen)
+        command = [COMMAND, *arguments] if slowly is None else [sys.executable, "-m", "tests.cli.slowly", *arguments]
+        own |= {f"TEST_{name.upper()}": str(value) for name, value in (slowly or {}).items()}
         self.child = pexpect.spawn(
-            COMMAND, list(arguments), env=clean | own | dict(environment or {}), encoding="utf-8",
+            command[0], command[1:], cwd=str(ROOT), env=clean | own | dict(environment or {}), encoding="utf-8",
             codec_errors="replace", timeout=60, dimensions=(rows, columns),
         )  # fmt: skip
         self._screen.child = self.child

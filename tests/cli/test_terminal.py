@@ -1,72 +1,342 @@
-"""The chat in a real pseudo-terminal: a person types, interrupts and leaves."""
+"""The chat in a real pseudo-terminal: a person types, interrupts, resizes and leaves."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
+import json
+import re
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import pexpect
 import pytest
 
-from ..sums import LONG, SUM, TWO_TURNS
+from ..sums import LONG, SHORT, SUM, THOUGHT, TWO_TURNS
+from .screen import Terminal
 
-COMMAND = str(Path(sys.executable).parent / "mlx-reasoning")
+Open = Callable[..., Terminal]
+CTRL_C, CTRL_D, CTRL_O, CTRL_T, CTRL_U = "\x03", "\x04", "\x0f", "\x14", "\x15"
+GENTLE = {"token": 0.03, "prompt": 2}
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[pexpect.spawn]:
-    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    child = pexpect.spawn(
-        COMMAND,
-        ["chat", "demo"],
-        env=environment | {"TERM": "xterm-256color", "HOME": str(tmp_path)},
-        encoding="utf-8",
-        timeout=60,
-        dimensions=(40, 120),
-    )
-    child.expect("> ")
-    yield child
-    child.close(force=True)
+def chat(tmp_path: Path) -> Iterator[Open]:
+    """Opens a chat, and waits for its input line."""
+    opened: list[Terminal] = []
+
+    def start(*arguments: str, prompt: str = ">", **options: Any) -> Terminal:
+        terminal = Terminal(tmp_path, "chat", *arguments, **options)
+        opened.append(terminal)
+        terminal.ready(prompt)
+        return terminal
+
+    yield start
+    for terminal in opened:
+        terminal.child.close(force=True)
 
 
-def test_a_dim_thought_then_the_answer(terminal: pexpect.spawn) -> None:
-    terminal.sendline(SUM[0])
-    terminal.expect(r"\x1b\[2m.*ones.*\x1b\[0m")
-    terminal.expect_exact(SUM[1])
-    terminal.expect("> ")
-    terminal.sendline("/quit")
-    terminal.expect(pexpect.EOF)
-    terminal.close()
-    assert terminal.exitstatus == 0
+def ask(terminal: Terminal, question: str, answer: str) -> str:
+    """One whole turn; gives what stands below the question."""
+    terminal.say(question)
+    terminal.until(answer, after=question)
+    terminal.ready()
+    return terminal.text.rpartition(question)[2]
 
 
-def test_ctrl_d_leaves(terminal: pexpect.spawn) -> None:
-    terminal.sendeof()
-    terminal.expect(pexpect.EOF)
-    terminal.close()
-    assert terminal.exitstatus == 0
+def exported(terminal: Terminal, folder: Path) -> list[dict[str, Any]]:
+    path = folder / "exported.json"
+    path.unlink(missing_ok=True)
+    terminal.say(f"/export {path}")
+    terminal.until(f"written: {path}")
+    terminal.ready()
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
-def test_ctrl_c_at_the_prompt_leaves_with_130(terminal: pexpect.spawn) -> None:
-    terminal.sendintr()
-    terminal.expect(pexpect.EOF)
-    terminal.close()
-    assert terminal.exitstatus == 130
+def roles(messages: list[dict[str, Any]]) -> list[str]:
+    return [str(message["role"]) for message in messages]
 
 
-def test_ctrl_c_stops_an_answer_and_the_next_turn_is_normal(terminal: pexpect.spawn) -> None:
-    for _ in range(3):
-        terminal.sendline(LONG[0])
-        terminal.expect_exact("and")  # the thought is under way
-        terminal.sendintr()
-        found = terminal.expect_exact(["that turn is forgotten", LONG[1]])
-        terminal.expect("> ")
-        if found == 0:
-            break
-    assert found == 0, "three answers were finished before Ctrl-C came"
+# Thoughts and answers.
+
+
+def test_a_thought_is_folded_into_one_line_that_ctrl_o_expands(chat: Open) -> None:
+    terminal = chat("demo")
+    below = ask(terminal, *SUM)
+    assert re.search(r"thought for \d+\.\d s, \d+ tokens", below)
+    assert THOUGHT not in below and "<think>" not in terminal.raw
+    terminal.child.send(CTRL_O)
+    terminal.until(THOUGHT)
+    terminal.ready()
+    terminal.say("/quit")
+    assert terminal.end() == 0
+
+
+def test_the_running_thought_is_one_dim_line_with_seconds_tokens_and_its_last_line(chat: Open) -> None:
+    terminal = chat("demo", slowly=GENTLE)
+    terminal.say(LONG[0])
+    terminal.until("thinking ")
+    terminal.until("tokens", after="thinking ")
+    shown = terminal.text.rpartition("thinking ")[2]
+    assert re.match(r"\d+\.\d s · \d+ tokens\n +\S", shown), shown
+    terminal.until("thought for", LONG[1])
+    terminal.ready()
+    assert "thinking " not in terminal.text  # what was live is gone
+
+
+@pytest.mark.parametrize("show", ["full", "hidden"])
+def test_thoughts_may_stand_in_full_or_not_at_all(chat: Open, show: str) -> None:
+    terminal = chat("demo", "--show-thinking", show)
+    below = ask(terminal, *SUM)
+    assert (THOUGHT in below) is (show == "full") and ("thought for" in below) is (show == "full")
+    assert terminal.raw.count(THOUGHT) == (1 if show == "full" else 0), "a thought is drawn once"
+
+
+def test_ctrl_o_unfolds_a_thought_that_runs(chat: Open) -> None:
+    terminal = chat("demo", slowly=GENTLE)
+    terminal.say(LONG[0])
+    terminal.until("tokens", after="thinking ")
+    terminal.child.send(CTRL_O)
+    terminal.until("thought for")
+    terminal.ready()
+    below = terminal.text.rpartition(LONG[0])[2]
+    terminal.say("/show")
+    terminal.ready()
+    thought = terminal.text.rpartition("/show")[2]
+    words = thought.rpartition(">")[0].split()
+    assert len(words) > 5 and " ".join(words[:5]) in " ".join(below.split())
+
+
+def test_ctrl_t_ends_the_thought_and_the_answer_comes(chat: Open, tmp_path: Path) -> None:
+    terminal = chat("demo", slowly=GENTLE)
+    terminal.say(LONG[0])
+    terminal.until("thinking ")
+    terminal.child.send(CTRL_T)
+    terminal.until("thought for")
+    terminal.ready()
+    messages = exported(terminal, tmp_path)
+    assert roles(messages) == ["user", "assistant"] and messages[1]["content"]
+    ask(terminal, *SUM)
+
+
+def test_thinking_off_and_on_again(chat: Open) -> None:
+    terminal = chat("demo")
+    terminal.say("/think off")
+    terminal.ready()
+    assert "thought for" not in ask(terminal, *SHORT)
+    terminal.say("/think on")
+    terminal.ready()
+    assert "thought for" in ask(terminal, *SUM)
+
+
+def test_the_status_line_tells_speed_context_and_what_was_reused(chat: Open) -> None:
+    terminal = chat("demo")
     for question, answer in TWO_TURNS:
-        terminal.sendline(question)
-        terminal.expect_exact(answer)
-        terminal.expect("> ")
+        ask(terminal, question, answer)
+    terminal.until("reused")
+    assert re.search(r"demo · [\d,]+ tokens/s · context \d+ of 2,048, [\d,]+ left · \d+ of \d+ reused", terminal.text)
+
+
+# Interrupts.
+
+
+def test_ctrl_c_in_the_prompt_in_a_thought_and_in_an_answer_then_a_normal_turn(chat: Open, tmp_path: Path) -> None:
+    terminal = chat("demo", slowly=GENTLE)
+    long = "word " * 150
+    cases = [(long, ("reading the prompt",)), (LONG[0], ("thinking ",)), (LONG[0], ("thought for",))]
+    for said, seen in cases:
+        terminal.say(said)
+        terminal.until(*seen, after=said[-20:].strip())
+        terminal.child.send(CTRL_C)
+        terminal.until("that turn is forgotten", after=said[-20:].strip())
+        terminal.until(said.split()[-1], after="stands in the line again")  # nothing typed is lost
+        terminal.child.send(CTRL_C)  # now the line is given up
+        terminal.ready()
+        assert exported(terminal, tmp_path) == []
+    ask(terminal, *SUM)
+    assert roles(exported(terminal, tmp_path)) == ["user", "assistant"]
+    assert styles_are_closed(terminal.raw)
+
+
+def styles_are_closed(raw: str) -> bool:
+    last = raw.rfind("\x1b[2m")
+    return last < 0 or "\x1b[0m" in raw[last:]
+
+
+def test_ctrl_c_twice_leaves_a_running_turn_with_130(chat: Open) -> None:
+    terminal = chat("demo", slowly={"token": 1.5})
+    terminal.say(SUM[0])
+    terminal.pump(1)
+    terminal.child.send(CTRL_C)
+    terminal.pump(0.3)
+    terminal.child.send(CTRL_C)
+    assert terminal.end() == 130
+    assert "Traceback" not in terminal.text and terminal.raw.rstrip().endswith("\x1b[?25h") is not None
+
+
+def test_ctrl_c_twice_at_the_prompt_leaves_with_130_and_ctrl_d_with_0(chat: Open) -> None:
+    terminal = chat("demo")
+    terminal.child.send(CTRL_C)
+    terminal.until("again leaves")
+    terminal.ready()
+    terminal.child.send(CTRL_C)
+    assert terminal.end() == 130
+    terminal = chat("demo")
+    terminal.child.send(CTRL_D)
+    assert terminal.end() == 0
+
+
+def test_what_is_typed_while_the_model_runs_stands_in_the_next_line(chat: Open) -> None:
+    terminal = chat("demo", slowly=GENTLE)
+    terminal.say(SUM[0])
+    terminal.until("thinking ")
+    terminal.child.send(TWO_TURNS[0][0])
+    terminal.until(SUM[1])
+    terminal.ready("> " + TWO_TURNS[0][0])
+    terminal.child.send("\r")
+    terminal.until(TWO_TURNS[0][1])
+
+
+# Lines.
+
+
+def test_a_paste_of_200_lines_is_one_message(chat: Open, tmp_path: Path) -> None:
+    terminal = chat("demo", "--max-tokens", "4")
+    lines = [f"{number}" for number in range(200)]
+    terminal.child.send("\x1b[200~" + "\n".join(lines) + "\x1b[201~")
+    terminal.until("199")
+    terminal.child.send("\r")
+    terminal.until("cut off in its")
+    terminal.ready()
+    messages = exported(terminal, tmp_path)
+    assert messages[0]["content"].split("\n") == lines and roles(messages) == ["user", "assistant"]
+
+
+def test_a_backslash_or_alt_enter_begins_a_new_line(chat: Open, tmp_path: Path) -> None:
+    terminal = chat("demo", "--max-tokens", "4")
+    terminal.child.send("one\\\rtwo\x1b\rthree\r")
+    terminal.until("cut off in its")
+    terminal.ready()
+    assert exported(terminal, tmp_path)[0]["content"] == "one\ntwo\nthree"
+
+
+def test_the_history_is_there_in_the_next_chat(chat: Open) -> None:
+    terminal = chat("demo")
+    ask(terminal, *SHORT)
+    terminal.say("/quit")
+    assert terminal.end() == 0
+    terminal = chat("demo")
+    terminal.child.send("\x1b[A\x1b[A")
+    terminal.until(SHORT[0], after=">")
+
+
+def test_commands_and_file_names_are_completed(chat: Open, tmp_path: Path) -> None:
+    (tmp_path / "a-long-file-name.txt").write_text("The word is strawberry.", encoding="utf-8")
+    terminal = chat("demo")
+    terminal.child.send("/th")
+    terminal.until("think before the answer")  # the menu has the help beside each name
+    terminal.child.send("\t")
+    terminal.until("> /think")
+    terminal.child.send(" ")
+    terminal.until("auto")
+    terminal.child.send(CTRL_C)
+    terminal.ready()
+    terminal.child.send(f"/attach {tmp_path}/a-lo\t")
+    terminal.until("a-long-file-name.txt")
+
+
+# Terminals of all kinds.
+
+
+def test_a_terminal_that_is_resized_goes_on(chat: Open) -> None:
+    terminal = chat("demo", slowly=GENTLE)
+    terminal.say(SUM[0])
+    terminal.until("thinking ")
+    for rows, columns in ((10, 40), (40, 140), (5, 20), (30, 100)):
+        terminal.resize(rows, columns)
+        terminal.pump(0.2)
+    terminal.until(SUM[1])
+    terminal.ready()
+    terminal.resize(20, 60)
+    ask(terminal, *SHORT)
+
+
+def test_no_color_is_no_colour(chat: Open) -> None:
+    coloured = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
+    terminal = chat("demo", environment={"NO_COLOR": "1"})
+    ask(terminal, *SUM)
+    assert not coloured.search(terminal.raw)
+
+
+def test_a_dumb_terminal_has_plain_lines(chat: Open) -> None:
+    terminal = chat("demo", environment={"TERM": "dumb"})
+    terminal.say(SUM[0])
+    terminal.until(SUM[1])
+    terminal.ready()
+    assert "\x1b[" not in terminal.raw.replace("\x1b[?2004h", "").replace("\x1b[?2004l", "")
+    terminal.say("/quit")
+    assert terminal.end() == 0
+
+
+def test_a_locale_without_unicode_is_no_crash(chat: Open) -> None:
+    narrow = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    terminal = chat("demo", environment=narrow)
+    terminal.say("Grüße 思")
+    terminal.until("thought for")
+    terminal.ready()
+    ask(terminal, *SUM)
+    assert "Traceback" not in terminal.text and "Error" not in terminal.text
+
+
+# Failures, and what stays.
+
+
+def test_a_model_that_fails_mid_answer_leaves_the_conversation_and_the_message(chat: Open, tmp_path: Path) -> None:
+    terminal = chat("demo", slowly={"fails": 60})
+    said = LONG[0]
+    for _ in range(5):
+        terminal.say(said)
+        if terminal.until("out of memory", "no memory left", LONG[1], after=said) != LONG[1]:
+            break
+        terminal.ready()
+    terminal.until("> " + said, after="no memory left")
+    terminal.child.send(CTRL_C)
+    terminal.ready()
+    before = exported(terminal, tmp_path)
+    ask(terminal, *SUM)
+    after = exported(terminal, tmp_path)
+    assert after[: len(before)] == before and roles(after[len(before) :]) == ["user", "assistant"]
+
+
+def test_a_folder_that_cannot_be_written_is_said_once(chat: Open, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    terminal = chat("demo", environment={"MLX_REASONING_DATA": str(tmp_path / "file" / "data")})
+    for question, answer in TWO_TURNS:
+        ask(terminal, question, answer)
+    assert terminal.text.count("this conversation is not kept") == 1
+
+
+def test_a_chat_whose_window_was_closed_goes_on(chat: Open, tmp_path: Path) -> None:
+    terminal = chat("demo")
+    ask(terminal, *TWO_TURNS[0])
+    terminal.child.kill(signal.SIGKILL)
+    terminal = chat("--resume")
+    assert "2 messages" in terminal.text
+    ask(terminal, *TWO_TURNS[1])
+    assert roles(exported(terminal, tmp_path)) == ["user", "assistant"] * 2
+    assert len(list((tmp_path / "data" / "conversations").iterdir())) == 1
+
+
+def test_an_answer_that_was_cut_off_goes_on(chat: Open, tmp_path: Path) -> None:
+    terminal = chat("demo", "--max-tokens", "30")
+    terminal.say(SUM[0])
+    terminal.until("cut off in its thought")
+    for _ in range(9):
+        terminal.ready()
+        if exported(terminal, tmp_path)[-1]["content"] == SUM[1]:
+            break
+        terminal.say("/continue")
+        terminal.until("thought for", "cut off", after="/continue")
+    messages = exported(terminal, tmp_path)
+    assert messages[-1]["content"] == SUM[1] and THOUGHT in messages[-1]["reasoning_content"]
+    assert roles(messages) == ["user", "assistant"]

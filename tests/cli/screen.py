@@ -83,8 +83,8 @@ class Terminal:
             if time.monotonic() >= end:
                 return True
 
-    def until(self, *texts: str, after: str = "", seconds: float = 90) -> str:
-        """Waits for one of the texts behind `after`, and gives it."""
+    def until(self, *texts: str, after: str = "", seconds: float = 60) -> str:
+        """Waits for one of the texts behind the last `after`, and gives it."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             alive = self.pump()
@@ -102,9 +102,21 @@ class Terminal:
             assert self.pump(), f"ended:\n{self.text}"
             assert time.monotonic() < end, f"no input line came:\n{self.text}"
 
+    def times(self, text: str, count: int, seconds: float = 60) -> None:
+        """Waits until the text stands there so many times."""
+        end = time.monotonic() + seconds
+        while self.text.count(text) < count:
+            assert self.pump(), f"ended without {text}:\n{self.text}"
+            assert time.monotonic() < end, f"{text} does not stand there {count} times:\n{self.text}"
+
     def say(self, text: str) -> None:
-        """Types a line and presses Enter."""
-        self.child.send(text + "\r")
+        """Types a line, sees it on the screen, and presses Enter."""
+        before, end = self.line, time.monotonic() + 10
+        self.child.send(text)
+        while self.line == before:
+            assert self.pump(), f"ended:\n{self.text}"
+            assert time.monotonic() < end, f"{text} does not appear:\n{self.text}"
+        self.child.send("\r")
 
     def resize(self, rows: int, columns: int) -> None:
         self.child.setwinsize(rows, columns)

@@ -10,7 +10,7 @@ import json
 import random
 import zlib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from demo_words import CITIES, CONDITIONS, GREETINGS, OTHER_TASKS, TOPICS, WORDS
@@ -186,6 +186,21 @@ def sort_thought(numbers: list[int]) -> str:
 # Tasks.
 
 
+def later(teacher: Teacher, lesson: Lesson) -> Lesson:
+    """The same question after one to three others that have nothing to do with it."""
+    makers, shares = zip(*TASKS.values(), strict=True)
+    before: list[dict[str, Any]] = []
+    tools = lesson.tools
+    for _ in range(teacher.random.choice((1, 1, 1, 2, 2, 3))):
+        other = teacher.random.choices(makers, shares)[0](teacher)
+        if other.call is None:
+            said = [message for message in other.messages if message["role"] != "system"]
+            before += [*said, {"role": "assistant", "content": other.answer}]
+            tools = tools or other.tools
+    system = [message for message in lesson.messages if message["role"] == "system"]
+    return replace(lesson, messages=[*system, *before, *lesson.messages[len(system) :]], tools=tools)
+
+
 def _json(teacher: Teacher, text: str) -> tuple[str, bool]:
     if teacher.random.random() < 0.12:
         how = ("{} Answer in JSON.", "{} Reply as JSON.", "{} Give the answer as JSON.", "{} JSON please.")
@@ -334,22 +349,32 @@ def second_turn(teacher: Teacher) -> Lesson:
     if teacher.random.random() < 0.3:
         return _second_count(teacher)
     a, b = teacher.pair()
-    plus = teacher.random.random() < 0.5
-    value = a + b if plus else a - b
+    messages, value, _ = _step(teacher, a, b, first=True)
+    if 0 <= value <= 9999 and not teacher.evaluation and teacher.random.random() < 0.25:
+        more, value, _ = _step(teacher, value, teacher.number(), first=False)
+        messages += more
     if not 0 <= value <= 9999:
         return second_turn(teacher)
-    messages = teacher.user(teacher.say("What is {a} {o} {b}?", "{a} {o} {b}", a=a, b=b, o="+" if plus else "-"))
-    messages.append({"role": "assistant", "content": f"{a} {'+' if plus else '-'} {b} = {value}"})
     c = teacher.draw(lambda: (value, teacher.number()))[1]
-    if teacher.random.random() < 0.5:
-        ask = teacher.say("And plus {c}?", "Now add {c} to that.", "Plus {c}?", "Add {c} to it.", "And + {c}?", c=c)
-        thought, answer = add_thought(value, c), f"{value} + {c} = {value + c}"
+    (ask, said), _, thought = _step(teacher, value, c, first=False)
+    asked = teacher.user(messages[0]["content"]) + messages[1:]
+    return Lesson("second_turn", [*asked, ask], thought, said["content"])
+
+
+def _step(teacher: Teacher, a: int, b: int, *, first: bool) -> tuple[list[dict[str, Any]], int, str]:
+    """A sum, or one more step of it, with its answer; what it comes to; and the thought."""
+    plus = teacher.random.random() < 0.5
+    if first:
+        text = teacher.say("What is {a} {o} {b}?", "{a} {o} {b}", a=a, b=b, o="+" if plus else "-")
+    elif plus:
+        text = teacher.say("And plus {c}?", "Now add {c} to that.", "Plus {c}?", "Add {c} to it.", "And + {c}?", c=b)
     else:
-        ask = teacher.say(
-            "And minus {c}?", "Now subtract {c} from that.", "Minus {c}?", "Take away {c}.", "And - {c}?", c=c
+        text = teacher.say(
+            "And minus {c}?", "Now subtract {c} from that.", "Minus {c}?", "Take away {c}.", "And - {c}?", c=b
         )
-        thought, answer = subtract_thought(value, c), f"{value} - {c} = {value - c}"
-    return Lesson("second_turn", [*messages, {"role": "user", "content": ask}], thought, answer)
+    value = a + b if plus else a - b
+    said = {"role": "assistant", "content": f"{a} {'+' if plus else '-'} {b} = {value}"}
+    return [{"role": "user", "content": text}, said], value, (add_thought if plus else subtract_thought)(a, b)
 
 
 def _second_count(teacher: Teacher) -> Lesson:
@@ -382,6 +407,12 @@ def cannot(teacher: Teacher) -> Lesson:
         text = teacher.draw(lambda: teacher.random.choice(OTHER_TASKS).format(t=teacher.random.choice(TOPICS)))
     elif roll < 0.85:
         text = teacher.draw(lambda: _too_hard(teacher))
+    elif roll < 0.9:
+        alphabet = teacher.random.choice(
+            (range(0x20, 0x7F), range(0xC0, 0x180), range(0x400, 0x450), range(0x4E00, 0x9000))
+        )
+        size = teacher.random.randint(1, 8)
+        text = teacher.draw(lambda: "".join(map(chr, teacher.random.choices(alphabet, k=size))).strip() or "?")
     else:
         size = teacher.random.randint(1, 6)
         text = teacher.draw(lambda: " ".join(teacher.invented(1, 4) for _ in range(size)))

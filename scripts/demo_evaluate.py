@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
-from demo_data import CANNOT, HELLO, TASKS, Lesson, Teacher
+from demo_data import CANNOT, HELLO, TASKS, Lesson, Teacher, later
 from demo_tokens import CLOSER, call_text, prompt_text
 from mlx_lm import load
 from mlx_lm.models.cache import make_prompt_cache
@@ -37,11 +37,14 @@ def held_out_lessons(task: str, count: int) -> list[Lesson]:
     makers = {
         "json": [TASKS[name][0] for name in ("add", "subtract", "compare", "count", "sort")],
         "small_talk": [TASKS["greeting"][0], TASKS["cannot"][0]],
+        "later_turn": [maker for maker, _ in TASKS.values()],
     }.get(task) or [TASKS[task][0]]
     found: dict[str, Lesson] = {}
     while len(found) < count:
         lesson = teacher.random.choice(makers)(teacher)
-        if lesson.task == task:
+        if task == "later_turn":
+            lesson = later(teacher, lesson)
+        if task in (lesson.task, "later_turn"):
             found.setdefault(prompt_text(lesson, thinking=True), lesson)
     return list(found.values())
 
@@ -118,6 +121,7 @@ def evaluate(folder: Path, prompts: int, out: Path | None, plot: Path | None) ->
         "tool_call",
         "tool_answer",
         "second_turn",
+        "later_turn",
         "json",
         "small_talk",
     ]

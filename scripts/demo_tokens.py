@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from demo_data import TASKS, Lesson, Teacher, weather_tool
+from demo_data import TASKS, Lesson, Teacher, later, weather_tool
 from demo_words import CITIES, WORDS
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -126,7 +126,7 @@ def lessons(seed: int, *, evaluation: bool = False) -> Iterator[Lesson]:
         lesson = teacher.random.choices(makers, shares)[0](teacher)
         if not lesson.tools and lesson.task != "small_talk" and teacher.random.random() < 0.06:
             lesson = replace(lesson, tools=[weather_tool(teacher)])
-        yield lesson
+        yield later(teacher, lesson) if teacher.random.random() < 0.3 else lesson
 
 
 GUESS = 0.1

@@ -47,26 +47,26 @@ class Terminal:
             "MLX_REASONING_CONFIG": str(home / "config.toml"),
         }
         self.raw = ""
-        self._screen = _Screen(columns, rows, history=10_000, ratio=0.1)
-        self._stream = pyte.Stream(self._screen)
+        self.screen = _Screen(columns, rows, history=10_000, ratio=0.1)
+        self._stream = pyte.Stream(self.screen)
         command = [COMMAND, *arguments] if slowly is None else [sys.executable, "-m", "tests.cli.slowly", *arguments]
         own |= {f"TEST_{name.upper()}": str(value) for name, value in (slowly or {}).items()}
         self.child = pexpect.spawn(
             command[0], command[1:], cwd=str(ROOT), env=clean | own | dict(environment or {}), encoding="utf-8",
             codec_errors="replace", timeout=60, dimensions=(rows, columns),
         )  # fmt: skip
-        self._screen.child = self.child
+        self.screen.child = self.child
 
     @property
     def text(self) -> str:
         """Everything that was scrolled away, and the screen."""
-        above = ["".join(line[at].data for at in range(self._screen.columns)) for line in self._screen.history.top]
-        return "\n".join(line.rstrip() for line in [*above, *self._screen.display])
+        above = ["".join(line[at].data for at in range(self.screen.columns)) for line in self.screen.history.top]
+        return "\n".join(line.rstrip() for line in [*above, *self.screen.display])
 
     @property
     def line(self) -> str:
         """The line that the cursor is on."""
-        return str(self._screen.display[self._screen.cursor.y]).rstrip()
+        return str(self.screen.display[self.screen.cursor.y]).rstrip()
 
     def pump(self, seconds: float = 0.05) -> bool:
         """Reads for a while; False once the program has ended."""
@@ -120,7 +120,7 @@ class Terminal:
 
     def resize(self, rows: int, columns: int) -> None:
         self.child.setwinsize(rows, columns)
-        self._screen.resize(rows, columns)
+        self.screen.resize(rows, columns)
 
     def end(self) -> int | None:
         """Waits for the end; gives the exit code."""

@@ -271,8 +271,6 @@ def _stats(talk: Talk, text: str) -> None:
 @command("export", "FILE", "writes the conversation as Markdown (.md) or JSON (.json)", file=True)
 def _export(talk: Talk, text: str) -> None:
     path = file_path(text, "to write")
-    if not talk.session.messages:
-        raise OptionError("no message is there to export yet")
     store.export(talk.session.messages, path)
     note(f"written: {path}")
 

@@ -96,6 +96,8 @@ def export(messages: Sequence[Mapping[str, Any]], path: Path) -> None:
     """
     if path.suffix not in (".md", ".json"):
         raise OptionError(f"{path} ends in neither .md nor .json: name the format so")
+    if not messages:
+        raise OptionError("no message is there to export yet")
     text = markdown(messages) if path.suffix == ".md" else json.dumps(messages, ensure_ascii=False, indent=1) + "\n"
     try:
         path.write_text(text, encoding="utf-8", errors="replace")

@@ -46,7 +46,8 @@ def draw(terminal: Terminal, name: str) -> None:
 def _style(cell: pyte.screens.Char) -> Style:
     named = {"brown": "yellow", "brightblack": "bright_black"}.get(cell.fg, cell.fg)
     colour = None if named == "default" else (f"#{named}" if len(named) == 6 and _is_hex(named) else named)
-    colour = colour.replace("bright", "bright_") if colour and colour.startswith("bright") and "_" not in colour else colour
+    if colour is not None and colour.startswith("bright") and "_" not in colour:
+        colour = colour.replace("bright", "bright_")
     return Style(color=colour, bold=cell.bold, italic=cell.italics, underline=cell.underscore, dim=cell.strikethrough)
 
 

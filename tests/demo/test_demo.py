@@ -104,22 +104,12 @@ def test_the_lessons_are_rendered_as_the_template_renders_them(model: LoadedMode
             )
 
 
-OF_EIGHT = {
-    "add": 6,
-    "subtract": 5,
-    "compare": 4,
-    "count": 7,
-    "sort": 6,
-    "tool_call": 6,
-    "tool_answer": 7,
-    "second_turn": 7,
-    "json": 5,
-    "small_talk": 7,
-}
-"""Right answers of eight that this checkpoint may not fall below; docs/demo.md tells where it stands, and the aim."""
+TASKS = (
+    "add", "subtract", "compare", "count", "sort", "tool_call", "tool_answer", "second_turn", "later_turn", "json", "small_talk",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("task", OF_EIGHT)
+@pytest.mark.parametrize("task", TASKS)
 def test_it_answers_what_it_was_never_shown(model: LoadedModel, lessons: Any, task: str) -> None:
     """Eight held-out prompts of each task, through our own loop."""
     right = 0
@@ -132,4 +122,4 @@ def test_it_answers_what_it_was_never_shown(model: LoadedModel, lessons: Any, ta
         else:
             right += done.content == lesson.answer
         assert done.reasoning and not re.search(r"</?think>", done.reasoning + done.content)
-    assert right >= OF_EIGHT[task]
+    assert right >= 7  # docs/demo.md has the figures for 300 of each

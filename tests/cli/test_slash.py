@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlx_reasoning.cli.terminal.commands import COMMANDS
+import mlx_reasoning.cli.terminal.commands  # noqa: F401 - declares them
+from mlx_reasoning.cli.terminal.registry import COMMANDS
 
 from ..sums import SHORT, SUM, THOUGHT, TWO_TURNS
 from ..tiny import write_checkpoint
@@ -178,11 +179,10 @@ def test_functions_of_a_file_run_when_they_are_called(tmp_path: Path) -> None:
 
 
 def test_another_model_goes_on_with_the_conversation(tmp_path: Path) -> None:
-    folder = write_checkpoint(tmp_path / "tiny", "gemma4")
-    messages, _, said = exported(
-        SHORT[0], f"/model {folder}", "/model", folder=tmp_path, arguments=("--max-tokens", "9")
-    )
-    assert len(messages) == 2 and said.count("(gemma4)") == 2
+    folder = write_checkpoint(tmp_path / "tiny", "gemma4_text")
+    lines = (SHORT[0], f"/model {folder}", "/model", SHORT[0])
+    messages, _, said = exported(*lines, folder=tmp_path, arguments=("--max-tokens", "40"))
+    assert len(messages) == 4 and said.count("(gemma4)") == 2
 
 
 def test_there_is_no_clipboard_in_a_pipe_unless_the_system_has_one() -> None:

@@ -105,7 +105,8 @@ def test_the_lessons_are_rendered_as_the_template_renders_them(model: LoadedMode
 
 
 TASKS = (
-    "add", "subtract", "compare", "count", "sort", "tool_call", "tool_answer", "second_turn", "later_turn", "json", "small_talk",
+    "add", "subtract", "compare", "count", "sort", "tool_call", "tool_answer", "second_turn", "later_turn", "json",
+    "small_talk",
 )  # fmt: skip
 
 

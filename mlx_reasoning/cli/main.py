@@ -182,7 +182,7 @@ def split(
 ) -> None:
     """Splits text on stdin into thought, answer and tool calls: one event a line, as JSON.
 
-    curl -s ... | mlx-reasoning split --protocol deepseek_r1 --inside
+    curl -s ... | mlx-reasoning split --protocol deepseek-r1 --inside
     """
     from .splitting import run_split
 

@@ -69,4 +69,5 @@ def _bar(name: str) -> Iterator[DownloadProgress]:
     try:
         yield progress
     finally:
-        bar.stop()
+        if task is not None:
+            bar.stop()

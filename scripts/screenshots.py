@@ -6,6 +6,7 @@ scripts/screenshots.py
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from io import StringIO
@@ -39,7 +40,8 @@ def draw(terminal: Terminal, name: str) -> None:
         line.rstrip()
         console.print(line, no_wrap=True)
     path = ROOT / "docs" / f"terminal-{name}.svg"
-    console.save_svg(str(path), title="mlx-reasoning chat")
+    drawn = console.export_svg(title="mlx-reasoning chat")
+    path.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.S), encoding="utf-8")  # no font from elsewhere
     print(path)
 
 
